@@ -1,0 +1,379 @@
+"""The contract: small tuples of pure functions, composed.
+
+An algorithm of collaborative learning is a `Client` (what happens inside one silo) and a `Mixer` (what
+happens between silos), put together by `federate`. A mixer is mostly a server that holds one or more models
+and a `Rule` that turns n messages into one mean per receiver; most rules are `weighted(weights)`, where
+`Weights` decide who counts and for how much, and see the geometry of the messages only, never a message.
+
+    Client    init: params -> (shared, private)
+              update: (inbox, private, data, ctx) -> (message, private)
+              personal: (inbox, private, data) -> params
+    Mixer     init: (shared, message[n]) -> (inbox, state)
+              update: (message[n], state, ctx) -> (inbox, state, record)
+    Rule      init: message[n] -> state
+              update: (message[n], state, ctx) -> (Mixed, state)
+    Weights   init: n -> state
+              update: (geometry, state, ctx) -> (W[r, n], state)
+    Part      init: (held[r], message[n]) -> state
+              update: (mixed, message[n], held[r], state, ctx) -> (held[r], state)
+
+`shared` and `message` are dicts of named parts with fixed shapes. To a server the part `x` is a
+pseudo-gradient (`x - y_i`, or the gradient itself); the part `told` is said openly, so rules may read it.
+Receivers are rows of W, senders its columns. A host (the simulator, a deployed hub) calls these functions;
+they have no side effects, and no randomness but from the key in `ctx`.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+Tree = Any  # a pytree of arrays
+Loss = Callable[[Tree, "Batch"], jax.Array]  # (params, batch) -> the mean loss over the live rows
+
+
+class Block(NamedTuple):
+    """The rows of all silos, padded to one block; a client sees its own slice of it.
+
+    Rows are packed at the front, so that a count is all the mask there is: row k of silo i is live if
+    k < size[i]. `id` is the silo's own number: its keys are made from it, so that neither the order of the
+    silos nor the absence of some changes what another silo draws.
+    """
+
+    X: jax.Array  # [n, m, ...]
+    y: jax.Array  # [n, m]
+    size: jax.Array  # [n] int32
+    id: jax.Array  # [n] int32
+
+
+class Batch(NamedTuple):
+    """Some rows of one silo; `live` is False where a row is padding and must not count."""
+
+    X: jax.Array  # [b, ...]
+    y: jax.Array  # [b]
+    live: jax.Array  # [b] bool
+
+
+class Ctx(NamedTuple):
+    """What a round is about: `[n]` arrays for a mixer, the silo's own values for a client.
+
+    round counts from 1; active: who takes part; size: rows per silo; age: how many rounds old each message
+    is (0 fresh, -1 never heard, None: all fresh); key: for all randomness.
+    """
+
+    round: Any
+    active: Any
+    size: Any
+    age: Any = None
+    key: Any = None
+
+
+class Inbox(NamedTuple):
+    """What a silo receives: the tree of `shared`, and the mass behind it (0: nobody counted)."""
+
+    shared: Tree
+    mass: Any
+
+
+class Mixed(NamedTuple):
+    """One combination per receiver: mean[r], its mass[r], and the weights[r, n] as the rule gave them."""
+
+    mean: Tree
+    mass: jax.Array
+    weights: jax.Array | None = None
+
+
+class Record(NamedTuple):
+    """What a host may keep of a round: raw weights [r, n], mass [r], who arrived [n], what was observed."""
+
+    weights: jax.Array | None
+    mass: jax.Array
+    arrived: jax.Array
+    observed: Tree = ()
+
+
+class Client(NamedTuple):
+    """What happens inside one silo."""
+
+    init: Callable[[Tree], tuple[Tree, Tree]]
+    update: Callable[[Inbox, Tree, Block, Ctx], tuple[Tree, Tree]]
+    personal: Callable[[Inbox, Tree, Block], Tree]
+
+
+class Mixer(NamedTuple):
+    """What happens between silos. `axis`: the silo axis of the inbox (None: all receive the same).
+
+    `sends` is False for a mixer that could run inside each silo, because no message counts but its own:
+    nothing then crosses a border.
+    """
+
+    init: Callable[[Tree, Tree], tuple[Inbox, Tree]]
+    update: Callable[[Tree, Tree, Ctx], tuple[Inbox, Tree, Mixed]]
+    axis: int | None = None
+    sends: bool = True
+
+
+class Rule(NamedTuple):
+    """n messages -> one combination per receiver."""
+
+    init: Callable[[Tree], Tree]
+    update: Callable[[Tree, Tree, Ctx], tuple[Mixed, Tree]]
+
+
+class Weights(NamedTuple):
+    """Who counts, and for how much, from geometry alone.
+
+    `needs`: the silo (one index, or one per receiver) without whom a receiver's row counts for nothing.
+    """
+
+    init: Callable[[int], Tree]
+    update: Callable[["Geometry", Tree, Ctx], tuple[jax.Array, Tree]]
+    needs: Any = None
+
+
+class Part(NamedTuple):
+    """What the mix does to one named part of what a server holds."""
+
+    init: Callable[[Tree, Tree], Tree]
+    update: Callable[[Mixed, Tree, Tree, Tree, Ctx], tuple[Tree, Tree]]
+
+
+class State(NamedTuple):
+    """Everything a run needs to go on: arrays only, so that it can be saved."""
+
+    inbox: Inbox
+    private: Tree
+    mix: Tree
+    round: jax.Array  # the round to come, counted from 1
+
+
+class Algorithm(NamedTuple):
+    """A client and a mixer put together: what the simulator runs.
+
+    init: (params, data) -> state; update: (state, data, key, active, observe) -> (state, record);
+    personal: (state, data, i) -> params of silo i. Other hosts run `client` and `mixer` themselves.
+    """
+
+    init: Callable[..., State]
+    update: Callable[..., tuple[State, Record]]
+    personal: Callable[[State, Block, Any], Tree]
+    client: Client
+    mixer: Mixer
+
+
+class Bound(NamedTuple):
+    """A maker with its static arguments bound: equal if both are, so that compiled programs are found again."""
+
+    maker: Callable[..., Algorithm]
+    static: tuple[tuple[str, Hashable], ...]
+
+    def __call__(self, loss: Loss, **hyper: Any) -> Algorithm:
+        return self.maker(loss, **dict(self.static), **hyper)
+
+
+class Recipe(NamedTuple):
+    """An algorithm without its model and with its numbers still open.
+
+    `make(loss, **hyper) -> Algorithm` is called by a host inside the traced function, with the model's loss
+    and the numeric hyper-parameters traced: another learning rate does not recompile, a grid is a `vmap`.
+    """
+
+    make: Callable[..., Algorithm]
+    static: Mapping[str, Hashable]
+    hyper: Mapping[str, Any]
+    name: str = "custom"
+
+    @classmethod
+    def of(cls, maker: Callable[..., Algorithm], name: str, static: Mapping[str, Hashable], **hyper: Any):
+        """A recipe from `maker(loss, **static, **hyper)`; a hyper-parameter that is None is left out."""
+        numbers = {k: v for k, v in hyper.items() if v is not None}
+        return cls(Bound(maker, tuple(sorted(static.items()))), dict(static), numbers, name)
+
+    def replace(self, **hyper: Any) -> "Recipe":
+        """The same recipe with other numbers."""
+        unknown = sorted(set(hyper) - set(self.hyper))
+        if unknown:
+            raise TypeError(f"{self.name} has no hyper-parameter {', '.join(unknown)}; it has {', '.join(self.hyper)}")
+        return self._replace(hyper={**self.hyper, **hyper})
+
+
+class Geometry:
+    """Distances and inner products between messages: all that a weight rule may look at.
+
+    Computed when asked: a row (`i` given) costs O(nD), the whole (`i=None`) O(n^2 D). It lives in one trace
+    and is no pytree. `opened` lists what was asked for, and so what a secure protocol would have to reveal.
+
+    >>> import jax.numpy as jnp
+    >>> g = Geometry.from_messages(jnp.array([[3.0, 4.0], [0.0, 0.0]]))
+    >>> g.sq(0).tolist(), g.norm().tolist(), float(g.norm(0))
+    ([0.0, 25.0], [5.0, 0.0], 5.0)
+    >>> g.opened
+    ['sq[i]', 'norm', 'norm[i]']
+    """
+
+    def __init__(self, rows: list[jax.Array], told: Tree = None):
+        self._rows = rows  # one [n, d] array per leaf
+        self.told = told
+        self.opened: list[str] = []
+
+    @classmethod
+    def from_messages(cls, messages: Tree, told: Tree = None) -> "Geometry":
+        """From stacked flat messages [n, D], or from a pytree whose leaves have the silos in front."""
+        leaves = [jnp.asarray(a) for a in jax.tree.leaves(messages)]
+        if not leaves or any(a.ndim == 0 for a in leaves):
+            raise ValueError("messages must be stacked: an array [n, D] or a pytree of arrays [n, ...]")
+        if len({a.shape[0] for a in leaves}) != 1:
+            counts = sorted({a.shape[0] for a in leaves})
+            raise ValueError(f"messages must agree on the number of silos, but their leaves have {counts}")
+        return cls([a.reshape(a.shape[0], -1) for a in leaves], told)
+
+    def _open(self, what: str, i: Any) -> None:
+        self.opened.append(what if i is None else f"{what}[i]")
+
+    def _sq_row(self, i: Any) -> jax.Array:
+        return sum(jnp.sum(jnp.square(a - a[i]), axis=1) for a in self._rows)  # type: ignore[return-value]
+
+    def sq(self, i: Any = None) -> jax.Array:
+        """Squared distances from message i [n], or between all [n, n]; from differences, row by row.
+
+        Never from inner products: two tight bunches of messages far apart would lose all digits.
+        """
+        self._open("sq", i)
+        if i is not None:
+            return self._sq_row(i)
+        return jax.lax.map(self._sq_row, jnp.arange(self._rows[0].shape[0]))
+
+    def dot(self, i: Any = None) -> jax.Array:
+        """Inner products with message i [n], or between all [n, n]."""
+        self._open("dot", i)
+        return sum(a @ (a.T if i is None else a[i]) for a in self._rows)  # type: ignore[return-value]
+
+    def norm(self, i: Any = None) -> jax.Array:
+        """The norm of message i, or of all [n]."""
+        self._open("norm", i)
+        rows = self._rows if i is None else [a[i] for a in self._rows]
+        return jnp.sqrt(sum(jnp.sum(jnp.square(a), axis=-1) for a in rows))
+
+
+def rows_where(mask: jax.Array, new: Tree, old: Tree) -> Tree:
+    """Leaf by leaf, the rows of `new` where mask[n], else those of `old`."""
+
+    def select(a, b):
+        return jnp.where(mask.reshape(mask.shape + (1,) * (jnp.ndim(a) - mask.ndim)), a, b)
+
+    return jax.tree.map(select, new, old)
+
+
+def present(ctx: Ctx) -> jax.Array:
+    """Who takes part, as booleans [n]."""
+    return jnp.asarray(ctx.active) > 0
+
+
+def silo_count(message: Tree) -> int:
+    """The number of silos behind a stacked message."""
+    return jax.tree.leaves(message)[0].shape[0]
+
+
+def normalise(W: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Rows of W that sum to one, or to zero where the row has no mass; and the mass [r]."""
+    mass = W.sum(axis=1)
+    return W / jnp.where(mass > 0, mass, 1)[:, None], mass
+
+
+def combine_rows(W: jax.Array, stacked: Tree) -> Tree:
+    """Leaf by leaf, W[r, n] times the messages [n, ...]."""
+    return jax.tree.map(lambda a: jnp.einsum("rn,n...->r...", W.astype(a.dtype), a), stacked)
+
+
+Via = Callable[[Mapping[str, Tree], str, Ctx], tuple[Geometry, Callable[[jax.Array], Tree]]]
+
+
+def plain(message: Mapping[str, Tree], on: str, ctx: Ctx) -> tuple[Geometry, Callable[[jax.Array], Tree]]:
+    """The open way to geometry and mean: the host sees the messages. A secure protocol takes its place."""
+    return Geometry.from_messages(message[on]), lambda W: combine_rows(W, message)
+
+
+def weighted(weights: Weights, on: str = "x", via: Via = plain) -> Rule:
+    """The rule that averages messages with the given weights, from the geometry of the part `on`.
+
+    The absent are masked and rows normalised here: `weights` may return raw numbers.
+    """
+
+    def update(message, state, ctx):
+        geometry, combine = via({k: v for k, v in message.items() if k != "told"}, on, ctx)
+        geometry.told = message.get("told")
+        W, state = weights.update(geometry, state, ctx)
+        here = present(ctx)
+        counted = jnp.where(here, W, 0)
+        if weights.needs is not None:
+            counted = jnp.where(here[weights.needs].reshape(-1, 1), counted, 0)
+        share, mass = normalise(counted)
+        return Mixed(combine(share), mass, W), state
+
+    return Rule(lambda message: weights.init(silo_count(message)), update)
+
+
+def silo_keys(key: jax.Array, round: jax.Array, ids: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The mixer's key and the silos' keys [n] of a round: independent of order and of who is absent."""
+    of_round = jax.random.fold_in(key, round)
+    return jax.random.fold_in(of_round, 0), jax.vmap(lambda i: jax.random.fold_in(of_round, i + 1))(ids)
+
+
+def arrived(message: Tree, active: jax.Array) -> tuple[Tree, jax.Array]:
+    """Zero what did not arrive or is not finite, and say who remains: rules never read garbage."""
+    finite = [jnp.isfinite(a).reshape(a.shape[0], -1).all(axis=1) for a in jax.tree.leaves(message)]
+    here = jnp.stack([active, *finite]).all(axis=0)
+    return rows_where(here, message, jax.tree.map(jnp.zeros_like, message)), here
+
+
+def blank_message(client: Client, shared: Tree, private: Tree, one: Block) -> Tree:
+    """The shapes of one silo's message, found without computing it."""
+
+    def say():
+        ctx = Ctx(jnp.int32(1), jnp.bool_(True), one.size, jnp.int32(0), jax.random.key(0))
+        return client.update(Inbox(shared, jnp.float32(0)), private, one, ctx)[0]
+
+    return jax.eval_shape(say)
+
+
+def federate(client: Client, mixer: Mixer) -> Algorithm:
+    """Put a client and a mixer together. See `Algorithm` for what comes out."""
+
+    def init(params: Tree, data: Block) -> State:
+        n = data.id.shape[0]
+        shared, private = client.init(params)
+        one = blank_message(client, shared, private, jax.tree.map(lambda a: a[0], data))
+        blank = jax.tree.map(lambda s: jnp.zeros((n, *s.shape), s.dtype), one)
+        inbox, mix = mixer.init(shared, blank)
+        each = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *jnp.shape(a))), private)
+        return State(inbox, each, mix, jnp.int32(1))
+
+    def update(state: State, data: Block, key, active=None, observe=None) -> tuple[State, Record]:
+        n = data.id.shape[0]
+        with_rows = data.size > 0  # a silo without a row has nothing to say
+        active = with_rows if active is None else with_rows & (jnp.asarray(active) > 0)
+        mixer_key, keys = silo_keys(key, state.round, data.id)
+        ctx = Ctx(state.round, active, data.size, jnp.zeros(n, jnp.int32), keys)
+        each = jax.vmap(client.update, (mixer.axis, 0, 0, Ctx(None, 0, 0, 0, 0)))  # type: ignore[arg-type]
+        message, private = each(state.inbox, state.private, data, ctx)
+        message, here = arrived(message, active)
+        private = rows_where(here, private, state.private)
+        ctx = ctx._replace(active=here, key=mixer_key)
+        inbox, mix, mixed = mixer.update(message, state.mix, ctx)
+        seen = () if observe is None else observe(message, ctx)
+        record = Record(mixed.weights, mixed.mass, here, seen)
+        return State(inbox, private, mix, state.round + 1), record
+
+    def personal(state: State, data: Block, i: Any) -> Tree:
+        inbox, private, one = silo_view(mixer, state, data, i)
+        return client.personal(inbox, private, one)
+
+    return Algorithm(init, update, personal, client, mixer)
+
+
+def silo_view(mixer: Mixer, state: State, data: Block, i: Any) -> tuple[Inbox, Tree, Block]:
+    """What silo i has: its inbox, its private state and its rows."""
+    at = lambda tree: jax.tree.map(lambda a: a[i], tree)  # noqa: E731
+    inbox = state.inbox if mixer.axis is None else at(state.inbox)
+    return inbox, at(state.private), at(data)

@@ -1,0 +1,6 @@
+"""Mixers: what happens between silos, from their messages to their next inbox."""
+
+from confrere.mixers.parts import add, replace, step, table
+from confrere.mixers.server import alone, server
+
+__all__ = ["add", "alone", "replace", "server", "step", "table"]

@@ -1,0 +1,87 @@
+"""The server: it holds one or more models, and lets a rule and its parts move them."""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from confrere.core import Ctx, Inbox, Mixer, Part, Rule, silo_count
+from confrere.mixers.parts import step
+
+
+def server(rule: Rule, deliver: Literal["same", "own", "all"] = "same", **parts: Part) -> Mixer:
+    """A server that holds one model for all ("same"), one per silo ("own"), or k that all receive ("all").
+
+    Each keyword names a part of the message and what is done with its mean; the default is `x=step()`, the
+    plain average of the local models. The rule must give one row of weights per model held.
+    """
+    chosen = parts or {"x": step()}
+    if deliver not in ("same", "own", "all"):
+        raise ValueError(f"deliver must be 'same', 'own' or 'all', not {deliver!r}")
+
+    def hold(shared, n):
+        if deliver == "same":
+            return jax.tree.map(lambda a: a[None], shared)
+        if deliver == "own":
+            return jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), shared)
+        return shared
+
+    def hand_out(held):
+        return jax.tree.map(lambda a: a[0], held) if deliver == "same" else held
+
+    def init(shared, message):
+        n = silo_count(message)
+        missing = sorted(set(shared) - set(chosen))
+        if missing:
+            raise ValueError(f"the server has no part for {', '.join(missing)}: say e.g. {missing[0]}=replace()")
+        held = hold(shared, n)
+        mass = first_mass(rule, message, n)
+        models = jax.tree.leaves(held)[0].shape[0]
+        if mass.shape[0] != models:
+            raise ValueError(
+                f"the rule gives {mass.shape[0]} row(s) of weights, but deliver={deliver!r} holds {models} model(s)"
+            )
+        states = {name: part.init(held[name], message[name]) for name, part in chosen.items()}
+        return Inbox(hand_out(held), hand_out(mass)), (held, states, rule.init(message))
+
+    def update(message, state, ctx):
+        held, states, rule_state = state
+        check_shapes(held, message)
+        mixed, rule_state = rule.update(message, rule_state, ctx)
+        moved = {
+            name: part.update(mixed._replace(mean=mixed.mean[name]), message[name], held[name], states[name], ctx)
+            for name, part in chosen.items()
+        }
+        held = {name: new for name, (new, _) in moved.items()}
+        states = {name: new for name, (_, new) in moved.items()}
+        return Inbox(hand_out(held), hand_out(mixed.mass)), (held, states, rule_state), mixed._replace(mean=None)
+
+    return Mixer(init, update, 0 if deliver == "own" else None)
+
+
+def first_mass(rule: Rule, message, n: int) -> jax.Array:
+    """Zeros in the shape and type of the mass that the rule will give."""
+
+    def mass():
+        ones = jnp.ones(n, bool)
+        ctx = Ctx(jnp.int32(1), ones, jnp.ones(n, jnp.int32), jnp.zeros(n, jnp.int32), jax.random.key(0))
+        return rule.update(message, rule.init(message), ctx)[0].mass
+
+    spec = jax.eval_shape(mass)
+    return jnp.zeros(spec.shape, spec.dtype)
+
+
+def check_shapes(held, message) -> None:
+    """Refuse messages that do not have the shape of what the server holds, naming the part."""
+    for name, models in held.items():
+        if name not in message:
+            raise ValueError(f"the messages have no part {name!r}; they have {', '.join(sorted(message))}")
+        want = jax.tree.map(lambda a: a.shape[1:], models)
+        got = jax.tree.map(lambda a: a.shape[1:], message[name])
+        if want != got:
+            raise ValueError(f"part {name!r} of the messages has the shapes {got}, but the server holds {want}")
+
+
+def alone(mixer: Mixer) -> Mixer:
+    """The same mixer, declared to run inside each silo: no message counts but its own, so none is sent."""
+    return mixer._replace(sends=False)
