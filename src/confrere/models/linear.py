@@ -1,0 +1,44 @@
+"""Linear and logistic regression."""
+
+import functools
+
+import jax
+
+from confrere.core import Batch, Tree
+from confrere.models.model import Model, blank_padding, dense, init_dense, mean_over_live, model_of
+
+
+@functools.cache
+def linear() -> Model:
+    """Linear regression with bias; the loss is half the mean squared error.
+
+    >>> import jax, confrere as cf
+    >>> model = cf.models.linear()
+    >>> jax.tree.map(lambda a: a.shape, model.init(jax.random.key(0), 3, 1))
+    {'b': (1,), 'w': (3, 1)}
+    """
+    return model_of(init_dense, dense, "regression", "linear")
+
+
+@functools.cache
+def logistic() -> Model:
+    """Softmax regression with bias; the loss is the mean cross-entropy (natural logarithm).
+
+    >>> import jax, confrere as cf
+    >>> model = cf.models.logistic()
+    >>> jax.tree.map(lambda a: a.shape, model.init(jax.random.key(0), 9, 2))
+    {'b': (2,), 'w': (9, 2)}
+    """
+    general = model_of(init_dense, dense, "classification", "logistic")
+
+    def loss(params: Tree, batch: Batch) -> jax.Array:
+        return two_class_loss(params, batch) if params["b"].shape == (2,) else general.loss(params, batch)
+
+    return general._replace(loss=loss)
+
+
+def two_class_loss(params: Tree, batch: Batch) -> jax.Array:
+    """Cross-entropy from the difference of the two columns: all that matters, at half the work."""
+    w = params["w"][:, 1] - params["w"][:, 0]
+    margin = (blank_padding(batch) * w).sum(axis=1) + (params["b"][1] - params["b"][0])
+    return mean_over_live(jax.nn.softplus((1 - 2 * batch.y) * margin), batch.live)
