@@ -1,0 +1,121 @@
+"""What a simulated run leaves behind."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from confrere.core import Block, State, Tree
+from confrere.program import Entry, Scores
+
+
+@dataclass(frozen=True)
+class History:
+    """Every round of a run, its final state and the personal models.
+
+    R rounds, n silos, r receivers (1, or n where every silo holds a model of its own). Rounds are rows 0..R-1; losses
+    and metrics have one more row, the first being before round 1.
+    """
+
+    algorithm: str
+    names: tuple[str, ...]
+    user: int | None
+    rounds: int
+    weights: np.ndarray | None  # [R, r, n] raw, as the rule gave them
+    mass: np.ndarray  # [R, r] total weight of those who took part
+    arrived: np.ndarray  # [R, n] who took part, with a finite message
+    distance: np.ndarray | None  # [R, 1, n] from the user's message (else the mean one), relative to its norm
+    norm: np.ndarray | None  # [R, n] of each silo's message
+    cone: np.ndarray | None  # [R] margin of the cone of messages; 0 or less: they fit in none
+    loss: np.ndarray | None  # [R + 1] training loss of the personal model(s)
+    metrics: dict[str, np.ndarray]  # name: [R + 1], the user's, or the mean over silos weighted by rows
+    silo_metrics: dict[str, np.ndarray]  # name: [R + 1, n], where all silos were evaluated
+    part: str  # the rows that the metrics were measured on
+    bytes_up: np.ndarray  # [R, n]
+    bytes_down: np.ndarray  # [R, n]
+    stopped: bool  # by the stop rule, before the rounds asked for
+    models: Tree = field(repr=False)  # personal models, stacked [n, ...]
+    state: State = field(repr=False)
+    key: jax.Array = field(repr=False)
+
+    def personal(self, silo: int | str) -> Tree:
+        """The personal model of a silo, by name or place."""
+        if isinstance(silo, str) and silo not in self.names:
+            raise KeyError(f"there is no silo {silo!r}; the silos are {', '.join(self.names)}")
+        place = self.names.index(silo) if isinstance(silo, str) else int(silo)
+        if not 0 <= place < len(self.names):
+            raise IndexError(f"there is no silo {place}; there are {len(self.names)}, counted from 0")
+        return jax.tree.map(lambda a: a[place], self.models)
+
+    @property
+    def shares(self) -> np.ndarray | None:
+        """The weights [R, r, n] as they counted: the absent at 0, each row summing to 1 (or 0 if nobody counted)."""
+        if self.weights is None:
+            return None
+        counted = np.where(self.arrived[:, None, :] & (self.mass > 0)[:, :, None], self.weights, 0)
+        total = counted.sum(axis=2, keepdims=True)
+        return np.divide(counted, total, out=np.zeros_like(counted), where=total > 0)
+
+    def summary(self) -> dict[str, Any]:
+        """The last row of every metric, and what was sent."""
+        last = {name: float(values[-1]) for name, values in self.metrics.items()}
+        return {
+            "algorithm": self.algorithm, "rounds": self.rounds, "part": self.part, "metrics": last,
+            "bytes_up": int(self.bytes_up.sum()), "bytes_down": int(self.bytes_down.sum()),
+        }  # fmt: skip
+
+    def then(self, later: "History") -> "History":
+        """This run and the one that went on from it, as one."""
+        per_round = ("weights", "mass", "arrived", "distance", "norm", "cone", "bytes_up", "bytes_down")
+        joined: dict[str, Any] = {name: join(getattr(self, name), getattr(later, name)) for name in per_round}
+        joined["loss"] = join(self.loss, later.loss, 1)
+        for name in ("metrics", "silo_metrics"):
+            one, two = getattr(self, name), getattr(later, name)
+            joined[name] = {k: join(one[k], two[k], 1) for k in two}
+        return replace(later, rounds=self.rounds + later.rounds, **joined)
+
+
+def join(one: np.ndarray | None, two: np.ndarray | None, skip: int = 0) -> np.ndarray | None:
+    """Two records in a row, leaving out the first `skip` rows of the second, which the first has already."""
+    return None if one is None or two is None else np.concatenate([one, two[skip:]])
+
+
+class Outcome(NamedTuple):
+    """What running a program gave: its final state, the records of its rounds, the scores before them."""
+
+    state: State
+    entries: Entry
+    before: Scores
+    stopped: bool
+
+
+def recorded(outcome: Outcome, train: Block, test: Block) -> dict[str, Any]:
+    """The fields of a `History` that the records of the rounds hold."""
+    record = outcome.entries.record
+    seen = record.observed
+    distance = seen.get("distance")
+    scores = jax.tree.map(
+        lambda first, rest: np.concatenate([np.asarray(first)[None], rest]), outcome.before, outcome.entries.scores
+    )
+    evaluated = scores.loss.shape[1]
+    everybody = evaluated == train.id.shape[0] and evaluated > 1
+    return {
+        "weights": record.weights,
+        "mass": record.mass,
+        "arrived": record.arrived,
+        "distance": None if distance is None else distance[:, None, :],
+        "norm": seen.get("norm"),
+        "cone": seen.get("cone"),
+        "loss": by_rows(scores.loss, train.size) if evaluated else None,
+        "metrics": {name: by_rows(values, test.size) for name, values in scores.metrics.items()},
+        "silo_metrics": dict(scores.metrics) if everybody else {},
+    }
+
+
+def by_rows(values: np.ndarray, rows: Any) -> np.ndarray:
+    """The mean over silos [R + 1, k], weighted by their rows; one silo's values as they are."""
+    if values.shape[1] == 1:
+        return values[:, 0]
+    weight = np.asarray(rows, float)
+    return values @ weight / max(weight.sum(), 1)

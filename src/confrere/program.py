@@ -1,0 +1,167 @@
+"""The compiled program of a run: pure functions of traced values, which the simulator, a study and a grid share.
+
+`Setup` holds what is static. Everything else, the rows, the key, the user, learning rates and penalties, who is active
+when, is traced: the same compiled program serves other values, and `vmap` turns it into a grid.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from confrere.clients.batches import everything
+from confrere.core import Algorithm, Block, Bound, Ctx, Geometry, Inbox, Record, State, Tree, blank_message, present
+from confrere.models import METRICS, Model
+from confrere.stopping import cone
+from confrere.weights.erosion import relative_distance
+
+
+class Setup(NamedTuple):
+    """What is static about a run."""
+
+    make: Bound
+    model: Model
+    metrics: tuple[str, ...] = ()
+    losses: bool = True
+    record: tuple[str, ...] = ("weights", "distance", "norm")
+    stop: bool = False  # stop before a round whose messages fit in no cone
+
+
+class Scores(NamedTuple):
+    """Training loss and metrics of the evaluated silos' personal models: [k]; k = 1 or n."""
+
+    loss: jax.Array
+    metrics: Mapping[str, jax.Array]
+
+
+class Entry(NamedTuple):
+    """What is kept of one round."""
+
+    record: Record
+    scores: Scores
+
+
+class Trace(NamedTuple):
+    """A whole run: the final state, its entries [R, ...] and the scores before round 1."""
+
+    state: State
+    entries: Entry
+    before: Scores
+    done: jax.Array  # how many rounds were run
+    stopped: jax.Array
+
+
+def numbers(hyper: Mapping[str, Any], dtype=None) -> dict[str, jax.Array]:
+    """Hyper-parameters as arrays: the user an integer, all else in the precision of the parameters."""
+    precision = jnp.result_type(float) if dtype is None else dtype
+    return {k: jnp.asarray(v, jnp.int32 if k == "user" else precision) for k, v in hyper.items()}
+
+
+def observer(setup: Setup, user: jax.Array | None):
+    """What the simulator looks at in every round, being allowed to see the messages: norms, distances, the cone."""
+
+    def observe(message: Tree, ctx: Ctx) -> dict[str, jax.Array]:
+        x = message.get("x", message)
+        seen = {}
+        if "norm" in setup.record:
+            seen["norm"] = Geometry.from_messages(x).norm()
+        if "distance" in setup.record:
+            seen["distance"] = distance_from(x, user, present(ctx))
+        if "cone" in setup.record or setup.stop:
+            fit = cone(Geometry.from_messages(x), ctx.active)
+            seen |= {"cone": fit.margin, "fits": fit.fits}
+        return seen
+
+    return observe
+
+
+def distance_from(x: Tree, user: jax.Array | None, here: jax.Array) -> jax.Array:
+    """Relative distances [n] of the messages from the user's, or from the mean of those who are there."""
+    if user is not None:
+        return relative_distance(Geometry.from_messages(x), user)
+    share = here / jnp.maximum(here.sum(), 1)
+    extended = jax.tree.map(lambda a: jnp.concatenate([a, jnp.tensordot(share.astype(a.dtype), a, 1)[None]]), x)
+    return relative_distance(Geometry.from_messages(extended), len(here))[:-1]
+
+
+def evaluate(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block, user) -> Scores:
+    """Score the user's personal model, or everybody's, on their own rows."""
+
+    def one(i):
+        params = algorithm.personal(state, train, i)
+        own, held_out = (jax.tree.map(lambda a: a[i], block) for block in (train, test))
+        loss = setup.model.loss(params, everything(own)) if setup.losses else jnp.zeros(())
+        if not setup.metrics:
+            return Scores(loss, {})
+        rows = everything(held_out)
+        scores = setup.model.apply(params, rows.X)
+        return Scores(loss, {name: METRICS[name](scores, rows.y, rows.live) for name in setup.metrics})
+
+    who = jnp.arange(train.id.shape[0]) if user is None else jnp.asarray(user)[None]
+    return jax.vmap(one)(who)
+
+
+def one_round(setup: Setup, algorithm: Algorithm, state: State, train, test, key, active, user):
+    """One round and what is kept of it; the state before it, if the stop rule says so."""
+    new, record = algorithm.update(state, train, key, active, observer(setup, user))
+    go_on = jnp.bool_(True)
+    if setup.stop:
+        go_on = record.observed["fits"]
+        new = jax.tree.map(lambda a, b: jnp.where(go_on, a, b), new, state)
+    if "weights" not in setup.record:
+        record = record._replace(weights=None)
+    return new, Entry(record, score(setup, algorithm, new, train, test, user)), go_on
+
+
+def score(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block, user) -> Scores:
+    """The scores of a state, if any were asked for."""
+    if not setup.metrics and not setup.losses:
+        return Scores(jnp.zeros(0), {})
+    return evaluate(setup, algorithm, state, train, test, user)
+
+
+def advance(setup: Setup, length: int, hyper, key, train, test, user, active, state: State, count) -> Trace:
+    """Run `count` rounds (at most `length`) from a state, in one loop whose length is no part of the program.
+
+    user: whom to evaluate and to measure distances from (None: everybody, and the mean); active: [length, n].
+    Because the body is the same for every count, a run in chunks has the bits of a run at once.
+    """
+    algorithm = setup.make(setup.model.loss, **hyper)
+    before = score(setup, algorithm, state, train, test, user)
+
+    def body(carry):
+        state, k, kept, _ = carry
+        new, entry, go_on = one_round(setup, algorithm, state, train, test, key, active[k], user)
+        kept = jax.tree.map(lambda rows, row: rows.at[k].set(row), kept, entry)
+        return new, k + go_on.astype(jnp.int32), kept, ~go_on
+
+    blank = jax.eval_shape(lambda: one_round(setup, algorithm, state, train, test, key, active[0], user)[1])
+    kept = jax.tree.map(lambda s: jnp.zeros((length, *s.shape), s.dtype), blank)
+    start = (state, jnp.int32(0), kept, jnp.bool_(False))
+    state, done, kept, stopped = jax.lax.while_loop(lambda c: (c[1] < count) & ~c[3], body, start)
+    return Trace(state, kept, before, done, stopped)
+
+
+def start(setup: Setup, hyper, params: Tree, train: Block) -> State:
+    """The state before round 1."""
+    return setup.make(setup.model.loss, **hyper).init(params, train)
+
+
+def rollout(setup: Setup, rounds: int, hyper, key, params, train, test, user=None, active=None) -> Trace:
+    """A whole run as one pure function: `vmap` it over keys, numbers, users or data."""
+    active = jnp.ones((rounds, train.id.shape[0]), bool) if active is None else active
+    state = start(setup, hyper, params, train)
+    return advance(setup, rounds, hyper, key, train, test, user, active, state, rounds)
+
+
+def traffic(setup: Setup, hyper, state: State, train: Block) -> tuple[int, int]:
+    """Bytes that one silo sends, and receives, in a round in which it takes part."""
+    algorithm = setup.make(setup.model.loss, **hyper)
+    if not algorithm.mixer.sends:
+        return 0, 0
+    at = lambda tree: jax.tree.map(lambda a: a[0], tree)  # noqa: E731
+    inbox: Inbox = state.inbox if algorithm.mixer.axis is None else jax.eval_shape(at, state.inbox)
+    message = blank_message(algorithm.client, inbox.shared, at(state.private), at(train))
+    size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))  # noqa: E731
+    return size(message), size(inbox)

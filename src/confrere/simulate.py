@@ -1,0 +1,231 @@
+"""The simulator: one algorithm on one machine, all rounds in one compiled program.
+
+`jax.vmap` over the silos, one compiled loop over the rounds, evaluation inside it. The loop runs in chunks of about a
+second, so that a long run shows progress and can be stopped; how it was cut into chunks does not change a bit.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from confrere.core import Block, Bound, Recipe, State, Tree
+from confrere.data.silos import Silos
+from confrere.debug import checked_update
+from confrere.history import History, Outcome, recorded
+from confrere.models import METRICS, Model, default_metrics
+from confrere.program import Entry, Setup, advance, numbers, one_round, score, start, traffic
+
+RECORDS = ("weights", "distance", "norm", "cone")
+CHUNK_SECONDS = 1.0
+CHUNK_BYTES = 1 << 25  # what the records of one chunk may take
+
+Given = tuple[dict[str, jax.Array], jax.Array, Block, Block, jax.Array | None]  # hyper, key, train, test, user
+
+_advance = jax.jit(advance, static_argnums=(0, 1))
+
+
+def simulate(
+    algorithm: Recipe,
+    model: Model,
+    silos: Silos,
+    rounds: int,
+    seed: int | jax.Array = 0,
+    *,
+    user: int | str | None = None,
+    active: Any = None,
+    params: Tree = None,
+    metrics: Sequence[str] | None = None,
+    record: Sequence[str] = ("weights", "distance", "norm"),
+    stop: str | None = None,
+    resume: History | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    debug: bool = False,
+) -> History:
+    """Run an algorithm on silos for some rounds.
+
+    seed: an integer or a JAX key.
+    user: whom to evaluate and to measure distances from; by default the algorithm's user if it has one, else everybody,
+        and the mean message.
+    active: who takes part when, [rounds, n]; by default everybody always.
+    params: the model to start from; by default drawn from the seed.
+    metrics: names out of accuracy, balanced_accuracy, log_loss, auroc, rmse; by default those of the model; empty: no
+        evaluation. Measured before round 1 and after every round on test rows, or on training rows if there are none.
+    record: what to keep of every round, out of weights, distance, norm, cone.
+    stop: "cone" stops before the first round in which the messages fit in no cone.
+    resume: a history to go on from, up to `rounds` in all, with the bits of a run at once.
+    progress: called with (rounds done, rounds) about once a second.
+    debug: without compilation, naming silo, round and stage when something is not finite.
+
+    >>> import numpy as np, confrere as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2, 40, 3))
+    >>> silos = cf.Silos.from_arrays([(x, x[:, 0] > 0) for x in X], names=["a", "b"])
+    >>> history = cf.simulate(cf.weight_erosion(user="a", lr=0.5), cf.models.logistic(), silos, rounds=5)
+    >>> history.weights.shape, history.metrics["accuracy"].shape, history.bytes_up[0].tolist()
+    ((5, 1, 2), (6,), [32, 32])
+    """
+    rounds = check_rounds(rounds)
+    recipe = with_places(algorithm, silos)
+    user = recipe.hyper.get("user") if user is None else silos.index(user)
+    setup, train, test, part = prepare(recipe, model, silos, user, metrics, record, stop)
+    key = resume.key if resume is not None else as_key(seed)
+    hyper = numbers(recipe.hyper)
+    if resume is not None:
+        check_resume(resume, recipe, silos, rounds)
+        state, first = resume.state, resume.rounds
+    else:
+        if params is None:
+            params = initial_params(model, silos, key)
+        state, first = jax.jit(start, static_argnums=0)(setup, hyper, params, train), 0
+    run = run_debug if debug else run_chunks
+    who = availability(active, rounds, len(silos))[first:]
+    place = None if user is None else jnp.int32(user)
+    outcome = run(setup, (hyper, key, train, test, place), who, state, silos.names, progress)
+    done = len(outcome.entries.record.mass)
+    up, down = traffic(setup, hyper, state, train)
+    personal = jax.vmap(setup.make(model.loss, **hyper).personal, (None, None, 0))
+    models = jax.jit(personal)(outcome.state, train, jnp.arange(len(silos)))
+    history = History(
+        algorithm=recipe.name, names=silos.names, user=user, rounds=done, part=part,
+        bytes_up=who[:done] * np.int64(up), bytes_down=who[:done] * np.int64(down), stopped=outcome.stopped,
+        models=jax.tree.map(np.asarray, models), state=outcome.state, key=key,
+        **recorded(outcome, train, test),
+    )  # fmt: skip
+    return history if resume is None else resume.then(history)
+
+
+def check_rounds(rounds: int) -> int:
+    """A whole number of rounds, none allowed."""
+    if isinstance(rounds, bool) or int(rounds) != rounds or rounds < 0:
+        raise ValueError(f"rounds must be a whole number, 0 or more, not {rounds!r}")
+    return int(rounds)
+
+
+def as_key(seed: int | jax.Array) -> jax.Array:
+    """A typed JAX key from an integer, a typed key or an old-style key."""
+    if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+        return seed
+    if isinstance(seed, jax.Array | np.ndarray) and seed.shape == (2,):
+        return jax.random.wrap_key_data(jnp.asarray(seed, jnp.uint32))
+    return jax.random.key(int(seed))
+
+
+def initial_params(model: Model, silos: Silos, key: jax.Array) -> Tree:
+    """The model before round 1; the key of round 0, which no round uses."""
+    outputs = silos.classes() if model.task == "classification" else 1
+    return model.init(jax.random.fold_in(key, 0), len(silos.feature_names), outputs)
+
+
+def with_places(recipe: Recipe, silos: Silos) -> Recipe:
+    """The recipe with the user's name turned into its place."""
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"an algorithm is what e.g. confrere.fedavg(lr=0.1) returns, not {type(recipe).__name__}")
+    if "user" not in recipe.hyper:
+        return recipe
+    return recipe.replace(user=silos.index(recipe.hyper["user"]))
+
+
+def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metrics, record, stop):
+    """What is static about the run, its training rows, the rows it is measured on, and their name."""
+    chosen = default_metrics(model.task) if metrics is None else tuple(metrics)
+    check_words("metrics", chosen, tuple(METRICS))
+    check_words("record", record, RECORDS)
+    if stop not in (None, "cone"):
+        raise ValueError(f"stop must be None or 'cone', not {stop!r}")
+    make = recipe.make if isinstance(recipe.make, Bound) else Bound(recipe.make, ())
+    if model.task == "classification":
+        silos.classes()
+    part = "test" if sum(silos.sizes("test")) > 0 else "train"
+    if user is not None and silos.sizes(part)[user] == 0:
+        part = "train"
+    setup = Setup(make, model, chosen, bool(chosen), tuple(sorted(record)), stop == "cone")
+    return setup, jax.device_put(silos.block("train")), jax.device_put(silos.block(part)), part
+
+
+def check_words(what: str, given: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse words that mean nothing here."""
+    unknown = [w for w in given if w not in known]
+    if isinstance(given, str) or unknown:
+        raise ValueError(f"{what}: {given!r} has what is not known here; choose out of {', '.join(known)}")
+
+
+def availability(active: Any, rounds: int, n: int) -> np.ndarray:
+    """Who takes part when, [rounds, n] booleans."""
+    if active is None:
+        return np.ones((rounds, n), bool)
+    trace = np.asarray(active)
+    if trace.shape != (rounds, n):
+        raise ValueError(f"active must have the shape (rounds, silos) = ({rounds}, {n}), not {trace.shape}")
+    return trace > 0
+
+
+def check_resume(resume: History, recipe: Recipe, silos: Silos, rounds: int) -> None:
+    """A run can only go on as what it was, and only forward."""
+    if (resume.algorithm, resume.names) != (recipe.name, silos.names):
+        raise ValueError(
+            f"the run to resume is {resume.algorithm} on {', '.join(resume.names)}, "
+            f"not {recipe.name} on {', '.join(silos.names)}"
+        )
+    if rounds < resume.rounds:
+        raise ValueError(f"the run to resume has {resume.rounds} rounds already; ask for at least as many in all")
+
+
+def no_entries(setup: Setup, given: Given, n: int, state: State) -> Entry:
+    """The records of zero rounds: their shapes and types."""
+    spec = jax.eval_shape(functools.partial(advance, setup, 1), *given, jnp.ones((1, n), bool), state, 1)
+    return jax.tree.map(lambda s: np.zeros((0, *s.shape[1:]), s.dtype), spec.entries)
+
+
+def chunk_length(entries: Entry) -> int:
+    """How many rounds' records fit in a chunk: a power of two that depends on shapes alone."""
+    size = sum(int(np.prod(a.shape[1:])) * a.dtype.itemsize for a in jax.tree.leaves(entries))
+    return 1 << min(8, max(0, (CHUNK_BYTES // max(size, 1)).bit_length() - 1))
+
+
+def run_chunks(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:
+    """Run all rounds in chunks of about a second; the first chunk is one round, to measure."""
+    kept = [no_entries(setup, given, len(names), state)]
+    length, done, count, before = chunk_length(kept[0]), 0, 1, None
+    while True:
+        count = min(count, len(active) - done)
+        rows = np.zeros((length, len(names)), bool)
+        rows[:count] = active[done : done + count]
+        began = time.perf_counter()
+        trace = jax.block_until_ready(_advance(setup, length, *given, rows, state, count))
+        seconds = time.perf_counter() - began
+        before = trace.before if before is None else before
+        kept.append(jax.tree.map(lambda a, end=int(trace.done): np.asarray(a[:end]), trace.entries))
+        state, done = trace.state, done + int(trace.done)
+        if progress is not None:
+            progress(done, len(active))
+        if done >= len(active) or bool(trace.stopped):
+            return Outcome(state, stack(kept), before, bool(trace.stopped))
+        count = max(1, min(length, int(CHUNK_SECONDS * count / max(seconds, 1e-9))))
+
+
+def run_debug(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:
+    """Run round by round and silo by silo, without compilation, checking everything."""
+    hyper, key, train, test, user = given
+    algorithm = setup.make(setup.model.loss, **hyper)
+    checked = algorithm._replace(update=checked_update(algorithm, names))
+    kept = [no_entries(setup, given, len(names), state)]
+    with jax.disable_jit():
+        before = score(setup, algorithm, state, train, test, user)
+        for done, here in enumerate(active, start=1):
+            state, entry, go_on = one_round(setup, checked, state, train, test, key, jnp.asarray(here), user)
+            if not go_on:
+                return Outcome(state, stack(kept), before, True)
+            kept.append(jax.tree.map(lambda a: np.asarray(a)[None], entry))
+            if progress is not None:
+                progress(done, len(active))
+    return Outcome(state, stack(kept), before, False)
+
+
+def stack(kept: list[Entry]) -> Entry:
+    """Records of several chunks as one."""
+    return jax.tree.map(lambda *rows: np.concatenate(rows), *kept)

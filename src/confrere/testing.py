@@ -1,0 +1,308 @@
+"""The conformance suite: what every algorithm must keep to, whoever wrote it.
+
+    from confrere.testing import check_algorithm
+    check_algorithm(lambda order: confrere.fedavg(lr=0.1))
+    check_algorithm(lambda order: confrere.weight_erosion(user=order.index(0), lr=0.1))
+
+`make(order)` returns the recipe for silos in that order (`order[k]` is the silo at place k), so that a user, a graph or
+a prior moves along. Every check raises an `AssertionError` that says which property failed and by how much.
+"""
+
+import io
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from confrere.core import Algorithm, Block, Bound, Client, Ctx, Recipe, State, Tree, federate, silo_keys, silo_view
+from confrere.debug import checked_update
+from confrere.models import Model, logistic
+from confrere.program import Setup, Trace, numbers, rollout, start
+
+Make = Callable[[list[int]], Recipe]
+
+
+class Problem(NamedTuple):
+    """A small learning problem on which the properties are checked."""
+
+    model: Model
+    data: Block
+    params: Tree
+    rounds: int = 6
+
+
+def small_problem(silos: int = 4, rows: int = 13, features: int = 3, seed: int = 0) -> Problem:
+    """Ragged silos with two classes: one has a single row, one has a single class."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(silos, rows, features))
+    y = (X @ rng.normal(size=(features, silos)))[range(silos), :, range(silos)] > 0
+    y[1] = True
+    size = np.array([rows, rows - 4, 1, rows - 1])[:silos]
+    model = logistic()
+    block = Block(*map(jnp.asarray, (X.astype(np.float32), y.astype(np.int32), size, np.arange(silos))))
+    block = block._replace(size=block.size.astype(jnp.int32), id=block.id.astype(jnp.int32))
+    return Problem(model, block, model.init(jax.random.key(seed), features, 2))
+
+
+def check_algorithm(
+    make: Make, problem: Problem | None = None, local: Recipe | None = None, tolerance: float = 1e-5
+) -> None:
+    """Check that an algorithm keeps to the contract; see the module's docstring.
+
+    local: the recipe of training alone that one silo by itself must equal, if there is one.
+
+    >>> import confrere as cf
+    >>> cf.testing.check_algorithm(lambda order: cf.fedsgd(lr=0.1))
+    """
+    problem = small_problem() if problem is None else problem
+    case = Case(make, problem, tolerance)
+    check_message_on_the_wire(case)
+    check_shapes_are_static(case)
+    check_weights(case)
+    check_same_key_same_bits(case)
+    check_resume(case)
+    check_padding(case)
+    check_permutation(case)
+    check_equal_silos(case)
+    check_absence(case)
+    check_zero_mass(case)
+    check_one_silo(case, local)
+    check_scale(case)
+    check_hosts_agree(case)
+
+
+class Case(NamedTuple):
+    """One algorithm on one problem."""
+
+    make: Make
+    problem: Problem
+    tolerance: float
+
+    @property
+    def order(self) -> list[int]:
+        """The silos as they come."""
+        return list(range(self.problem.data.id.shape[0]))
+
+    def setup(self, recipe: Recipe) -> Setup:
+        """The program without evaluation."""
+        make = recipe.make if isinstance(recipe.make, Bound) else Bound(recipe.make, ())
+        return Setup(make, self.problem.model, (), False, ("weights",))
+
+    def algorithm(self, recipe: Recipe | None = None) -> Algorithm:
+        """The algorithm with concrete numbers, outside any trace."""
+        recipe = self.make(self.order) if recipe is None else recipe
+        return recipe.make(self.problem.model.loss, **numbers(recipe.hyper))
+
+    def run(self, recipe: Recipe | None = None, data: Block | None = None, active: Any = None, rounds=None) -> Trace:
+        """A compiled run; everybody takes part unless said otherwise."""
+        recipe = self.make(self.order) if recipe is None else recipe
+        data = self.problem.data if data is None else data
+        rounds = self.problem.rounds if rounds is None else rounds
+        if active is None:
+            active = np.ones((rounds, data.id.shape[0]), bool)
+        arguments = (numbers(recipe.hyper), jax.random.key(1), self.problem.params, data, data, None, active)
+        return _run(self.setup(recipe), rounds, *arguments)
+
+    def models(self, trace: Trace, recipe: Recipe | None = None, data: Block | None = None) -> Tree:
+        """Everybody's personal model at the end of a run."""
+        data = self.problem.data if data is None else data
+        personal = jax.vmap(self.algorithm(recipe).personal, (None, None, 0))
+        return personal(trace.state, data, jnp.arange(data.id.shape[0]))
+
+
+_run = jax.jit(rollout, static_argnums=(0, 1))
+
+
+def gap(one: Tree, two: Tree) -> float:
+    """The largest difference, relative to the largest number."""
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True)
+    worst = 0.0
+    for a, b in pairs:
+        a, b = np.asarray(a, float), np.asarray(b, float)
+        scale = max(1.0, float(np.abs(a).max(initial=0)))
+        worst = max(worst, float(np.abs(a - b).max(initial=0)) / scale)
+        if np.isnan(a - b).any():
+            return float("nan")
+    return worst
+
+
+def close(case: Case, what: str, one: Tree, two: Tree) -> None:
+    """Fail with the property's name unless the two agree to the tolerance."""
+    found = gap(one, two)
+    assert found <= case.tolerance, f"{what}: they differ by {found:.2e}, more than {case.tolerance:.0e}"
+
+
+def same(what: str, one: Tree, two: Tree) -> None:
+    """Fail with the property's name unless the two have the same bits."""
+    equal = jax.tree.map(lambda a, b: bool(np.array_equal(a, b, equal_nan=True)), one, two)
+    assert all(jax.tree.leaves(equal)), f"{what}: the bits differ (by {gap(one, two):.2e})"
+
+
+def finite(what: str, tree: Tree) -> None:
+    """Fail with the property's name if anything is NaN or infinite."""
+    assert all(bool(jnp.isfinite(a).all()) for a in jax.tree.leaves(tree)), f"{what}: something is not finite"
+
+
+def check_message_on_the_wire(case: Case) -> None:
+    """A message is a dict of named parts whose arrays survive being written to bytes and read again."""
+    algorithm, data = case.algorithm(), case.problem.data
+    state = algorithm.init(case.problem.params, data)
+    inbox, private, own = silo_view(algorithm.mixer, state, data, 0)
+    key = silo_keys(jax.random.key(1), state.round, data.id)[1][0]
+    message, _ = algorithm.client.update(inbox, private, own, Ctx(state.round, True, own.size, 0, key))
+    assert isinstance(message, dict), f"the message must be a dict of named parts, not {type(message).__name__}"
+    leaves, structure = jax.tree.flatten(message)
+    wire = io.BytesIO()
+    np.savez(wire, *[np.asarray(a) for a in leaves])
+    wire.seek(0)
+    with np.load(wire, allow_pickle=False) as arrays:
+        read = structure.unflatten([arrays[name] for name in arrays.files])
+    same("the message survives the wire", message, read)
+
+
+def check_shapes_are_static(case: Case) -> None:
+    """A round gives back a state of the same shapes and types."""
+    algorithm, data = case.algorithm(), case.problem.data
+    state = algorithm.init(case.problem.params, data)
+    spec = jax.eval_shape(lambda s: algorithm.update(s, data, jax.random.key(0))[0], state)
+    before, after = (jax.tree.map(lambda a: (a.shape, a.dtype.name), tree) for tree in (state, spec))
+    assert before == after, f"the state changes shape or type in a round: {before} became {after}"
+
+
+def check_weights(case: Case) -> None:
+    """Weights are finite and not negative, and rows that count sum to one."""
+    record = case.run().entries.record
+    finite("weights and masses are finite", (record.weights, record.mass))
+    if record.weights is not None:
+        weights = np.asarray(record.weights)
+        assert (weights >= 0).all(), f"a weight is negative: {weights.min()}"
+        total = (weights * np.asarray(record.arrived)[:, None, :]).sum(axis=2)
+        found = gap(np.asarray(record.mass)[np.asarray(record.mass) > 0], total[np.asarray(record.mass) > 0])
+        assert found < 1e-4, f"the mass is not the weight of those who took part: off by {found:.1e}"
+
+
+def check_same_key_same_bits(case: Case) -> None:
+    """The same run twice has the same bits."""
+    same("the same key gives the same bits", case.run().state, case.run().state)
+
+
+def check_resume(case: Case) -> None:
+    """Rounds one by one, as after an interruption, agree with the whole run."""
+    algorithm, data = case.algorithm(), case.problem.data
+    update = jax.jit(lambda state: algorithm.update(state, data, jax.random.key(1))[0])
+    state: State = algorithm.init(case.problem.params, data)
+    for _ in range(case.problem.rounds):
+        state = update(jax.tree.map(lambda a: jnp.asarray(np.array(a)), state))
+    close(case, "a run resumed at every round agrees with the run at once", state, case.run().state)
+
+
+def check_padding(case: Case) -> None:
+    """More padding, whatever it holds, changes nothing."""
+    data = case.problem.data
+    padded = data._replace(
+        X=jnp.pad(data.X, ((0, 0), (0, 5), (0, 0)), constant_values=jnp.nan),
+        y=jnp.pad(data.y, ((0, 0), (0, 5)), constant_values=1),
+    )
+    close(case, "padding changes nothing", case.models(case.run()), case.models(case.run(data=padded), data=padded))
+
+
+def check_permutation(case: Case) -> None:
+    """Silos in another order end with the same models."""
+    n = len(case.order)
+    order = [i + 1 if i % 2 == 0 and i + 1 < n else i - 1 if i % 2 else i for i in range(n)]
+    data = jax.tree.map(lambda a: a[np.array(order)], case.problem.data)
+    recipe = case.make(order)
+    moved = case.models(case.run(recipe, data), recipe, data)
+    original = jax.tree.map(lambda a: a[np.array(order)], case.models(case.run()))
+    close(case, "permuting the silos permutes the results", original, moved)
+
+
+def check_equal_silos(case: Case) -> None:
+    """Silos with the same rows, and the same keys, end with the same model."""
+    data = jax.tree.map(lambda a: jnp.broadcast_to(a[:1], a.shape), case.problem.data)
+    models = case.models(case.run(data=data), data=data)
+    first = jax.tree.map(lambda a: jnp.broadcast_to(a[:1], a.shape), models)
+    close(case, "equal silos end equal", first, models)
+
+
+def check_absence(case: Case) -> None:
+    """An absent silo's private state is untouched, whatever its rows hold."""
+    algorithm, data = case.algorithm(), case.problem.data
+    state = algorithm.init(case.problem.params, data)
+    update = jax.jit(lambda rows, active: algorithm.update(state, rows, jax.random.key(1), active))
+    for absent in case.order:
+        broken = data._replace(X=data.X.at[absent].set(jnp.nan))
+        after, _ = update(broken, np.arange(len(case.order)) != absent)
+        at = lambda tree, i=absent: jax.tree.map(lambda a: a[i], tree)  # noqa: E731
+        same(f"absent silo {absent}'s private state is untouched", at(state.private), at(after.private))
+        finite(f"the others go on without silo {absent}", after.inbox)
+
+
+def check_zero_mass(case: Case) -> None:
+    """A round in which nobody takes part keeps every model and all that the mixer remembers of it."""
+    rounds = case.problem.rounds
+    active = np.ones((rounds, len(case.order)), bool)
+    active[rounds // 2 :] = False
+    stopped = case.run(active=active[: rounds // 2], rounds=rounds // 2)
+    idle = case.run(active=active)
+    same("nobody there: the models are kept", stopped.state.inbox.shared, idle.state.inbox.shared)
+    same("nobody there: private states are kept", stopped.state.private, idle.state.private)
+    same("nobody there: the mixer's state is kept", stopped.state.mix, idle.state.mix)
+
+
+def check_one_silo(case: Case, local: Recipe | None) -> None:
+    """A silo by itself ends as if the others were never there, and as training alone would."""
+    recipe, data = case.make(case.order), case.problem.data
+    lone = int(recipe.hyper.get("user", 0))
+    alone = jax.tree.map(lambda a: a[lone : lone + 1], data)
+    by_itself = recipe.replace(user=0) if "user" in recipe.hyper else case.make([0])
+    model = jax.tree.map(lambda a: a[0], case.models(case.run(by_itself, alone), by_itself, alone))
+    only = np.tile(np.arange(len(case.order)) == lone, (case.problem.rounds, 1))
+    among = jax.tree.map(lambda a: a[lone], case.models(case.run(active=only)))
+    close(case, "a silo whose fellows are all absent trains as if by itself", model, among)
+    if local is not None:
+        trained = jax.tree.map(lambda a: a[0], case.models(case.run(local, alone), local, alone))
+        close(case, "one silo is local training", model, trained)
+
+
+def check_scale(case: Case) -> None:
+    """Messages a million times larger or smaller leave everything finite."""
+    algorithm, data = case.algorithm(), case.problem.data
+
+    @jax.jit
+    def update(state, factor):
+        scaled = federate(scaled_messages(algorithm.client, factor), algorithm.mixer)
+        return scaled.update(state, data, jax.random.key(1))
+
+    for factor in (1e-6, 1e6):
+        state = algorithm.init(case.problem.params, data)
+        for _ in range(3):
+            state, record = update(state, factor)
+            finite(f"finite with messages scaled by {factor:g}", (state.inbox, state.mix, record.weights, record.mass))
+
+
+def scaled_messages(client: Client, factor) -> Client:
+    """The same client, shouting or whispering."""
+
+    def update(inbox, private, data, ctx):
+        message, private = client.update(inbox, private, data, ctx)
+        secret = {k: jax.tree.map(lambda a: (a * factor).astype(a.dtype), v) for k, v in message.items() if k != "told"}
+        return {**message, **secret}, private
+
+    return client._replace(update=update)
+
+
+def check_hosts_agree(case: Case) -> None:
+    """Silo by silo without compilation, as deployed nodes and a hub would do it, gives the simulator's models."""
+    recipe, data = case.make(case.order), case.problem.data
+    algorithm = case.algorithm(recipe)
+    active = np.ones((3, len(case.order)), bool)
+    active[1, -1] = False
+    state = start(case.setup(recipe), numbers(recipe.hyper), case.problem.params, data)
+    update = checked_update(algorithm, [str(i) for i in case.order])
+    for here in active:
+        state, _ = update(state, data, jax.random.key(1), here)
+    simulated = case.run(active=active, rounds=3).state
+    close(case, "nodes and a hub agree with the simulator", simulated.inbox, state.inbox)
