@@ -1,0 +1,44 @@
+"""The commands, and what they share: the help, the version, errors and exit codes.
+
+Heavy imports wait inside the commands, so that `confrere --version` and `--help` answer at once.
+"""
+
+from typing import Annotated
+
+import typer
+
+from confrere._version import __version__
+from confrere.cli import demo, reproduce
+
+app = typer.Typer(
+    name="confrere",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="""Personalised collaborative learning: silos train together, no row leaves its silo, and each ends with the
+    model that is best for its own population.
+
+    Exit codes: 0 all went well, 1 it failed, 2 the command was not understood, 3 data was not found.""",
+    epilog="Example: confrere demo",
+)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        print(f"confrere {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """What every command shares."""
+
+
+app.command("demo", epilog="Example: confrere demo --seeds 20 --out my-report")(demo.demo)
+app.add_typer(reproduce.app, name="reproduce")

@@ -1,0 +1,79 @@
+"""What commands share: the compilation cache, a progress bar, errors for people."""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import typer
+
+DATA_NOT_FOUND = 3
+
+
+def start_jax() -> None:
+    """Keep compiled programs in the user's cache, so that the second run of a command starts fast."""
+    import jax
+
+    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        jax.config.update("jax_compilation_cache_dir", str(Path(platformdirs.user_cache_dir("confrere")) / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+@contextlib.contextmanager
+def for_people() -> Iterator[None]:
+    """Turn what a user can mend into a message and an exit code, without a traceback."""
+    from confrere.data.fetch import DataNotFound
+
+    try:
+        yield
+    except DataNotFound as problem:
+        complain(problem)
+        raise typer.Exit(DATA_NOT_FOUND) from problem
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read has gone: nothing to say
+        raise typer.Exit(1) from None
+    except (ValueError, KeyError, OSError) as problem:
+        complain(problem)
+        raise typer.Exit(1) from problem
+
+
+def complain(problem: BaseException) -> None:
+    """Say on standard error what went wrong."""
+    text = problem.args[0] if isinstance(problem, KeyError) and problem.args else problem
+    print(f"confrere: {text}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def progress_bar(text: str, hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on standard error, as a function of (done, total); None if hidden."""
+    if hidden:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def status(text: str, hidden: bool) -> Iterator[None]:
+    """A sign of life on standard error while something takes a while."""
+    if hidden:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(value))

@@ -1,0 +1,94 @@
+"""`confrere reproduce`: the papers' experiments, run again."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from confrere.cli.common import for_people, print_json, progress_bar, start_jax, status
+
+app = typer.Typer(no_args_is_help=True, help="Run a paper's experiments again.", rich_markup_mode="rich")
+
+SplitChoice = Literal["age-strict", "age-some"]
+SPLITS: tuple[SplitChoice, ...] = ("age-strict", "age-some")
+
+
+@app.callback()
+def several() -> None:
+    """Run a paper's experiments again."""
+
+
+@app.command(
+    "weight-erosion",
+    epilog="Example: confrere reproduce weight-erosion --split age-strict --seeds 20",
+)
+def weight_erosion(
+    split: Annotated[
+        SplitChoice | None, typer.Option(help="How the passengers are split [default: age-strict; both with --seeds].")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="One seed in detail; 278 is the authors' own run.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Instead: the table over this many seeds.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the figures [default: confrere-report; none with --json].")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """The Weight Erosion paper on the Titanic: Figures 1 and 2 for one seed, or the table over many.
+
+    With seed 278 (the default) it is the authors' run to the digit, from their row order and initial weights, which are
+    read from CONFRERE_DATA/titanic. Both the correct FedAvg and the one of the published figures are reported.
+    """
+    if seed is not None and seeds is not None:
+        raise typer.BadParameter("give --seed or --seeds, not both")
+    with for_people():
+        if seeds is not None:
+            many(SPLITS if split is None else (split,), seeds, json, quiet)
+        else:
+            single("age-strict" if split is None else split, 278 if seed is None else seed, out, json, quiet)
+
+
+def single(split: SplitChoice, seed: int, out: Path | None, json: bool, quiet: bool) -> None:
+    """One seed: the JSON object, or a table and figures."""
+    start_jax()
+    from confrere.cli import tables
+    from confrere.reproduce import weight_erosion as paper
+
+    with status("Compiling and running the experiments", hidden=quiet or json):
+        silos, results = paper.single_run(split, seed)
+        report = paper.single_run_report(split, seed, results)
+    if json:
+        print_json(report)
+    else:
+        tables.show_single(report, silos.names)
+    if out is not None or not json:
+        with status("Drawing the figures", hidden=quiet or json):
+            page = draw(split, seed, silos, results, report, out or Path("confrere-report"))
+        if not json:
+            print(f"Figures: {page}")
+
+
+def draw(split, seed, silos, results, report, folder: Path) -> Path:
+    """Figures 1 and 2 as PNG, and both with the table on an HTML page."""
+    try:
+        from confrere.reproduce import figures, page
+    except ModuleNotFoundError as problem:
+        raise ValueError(f"drawing needs {problem.name}: pip install 'confrere[plots]'") from problem
+    folder.mkdir(parents=True, exist_ok=True)
+    figures.draw_png(silos, results, folder, split, seed)
+    return page.write_page(silos, results, report, folder / f"weight-erosion-{split}-{seed}.html")
+
+
+def many(splits: tuple[SplitChoice, ...], seeds: int, json: bool, quiet: bool) -> None:
+    """The table over many seeds."""
+    start_jax()
+    from confrere.cli import tables
+    from confrere.reproduce import weight_erosion as paper
+
+    with progress_bar("Seeds", hidden=quiet or json) as progress:
+        cells = paper.many_seeds(splits, seeds, progress)
+    report = paper.cells_report(cells)
+    if json:
+        print_json(report)
+    else:
+        tables.show_cells(report)

@@ -1,0 +1,55 @@
+"""Tables for the terminal."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+TITLES = {
+    "weight_erosion": "Weight Erosion",
+    "local": "Local",
+    "fedavg": "FedAvg",
+    "fedavg_as_published": "FedAvg as published",
+}
+
+
+def show_single(report: dict[str, Any], names: Sequence[str]) -> None:
+    """Final accuracies of one seed, by rows and as the mean over batches that was published."""
+    table = Table(
+        title=f"Accuracy on the user's test rows, {report['split']}, seed {report['seed']}, round {report['rounds']}",
+        caption="in brackets: the mean over batches, as published; others' final weights in the order of the silos",
+    )
+    table.add_column("User")
+    for title in TITLES.values():
+        table.add_column(title, justify="right")
+    table.add_column("Final weights\nof the others", justify="right", no_wrap=True)
+    for user, row in report["users"].items():
+        cells = [f"{row['accuracy'][k]:.3f}\n({row['accuracy_batch_mean'][k]:.3f})" for k in TITLES]
+        weights = " ".join(f"{a:.3f}" for a in row["alpha"][-1])
+        table.add_row(f"{user}: {names[int(user)]}", *cells, weights)
+    Console().print(table)
+
+
+def show_cells(report: dict[str, Any]) -> None:
+    """Means over seeds, and what Weight Erosion gains."""
+    table = Table(
+        title=f"Accuracy on the user's test rows, mean ± standard deviation over {report['seeds']} seeds",
+        caption="gain: paired difference in points of accuracy ± standard error, and in how many seeds it won / tied",
+    )
+    table.add_column("Split / user")
+    for title in TITLES.values():
+        table.add_column(title, justify="right")
+    table.add_column("Gain on Local", justify="right")
+    table.add_column("Gain on FedAvg", justify="right")
+    for cell, row in report["cells"].items():
+        means = [f"{row[k]['mean']:.3f} ± {row[k]['std']:.3f}" for k in TITLES]
+        gains = [gain(row[f"weight_erosion-{other}"]) for other in ("local", "fedavg")]
+        table.add_row(cell, *means, *gains)
+    Console().print(table)
+
+
+def gain(difference: dict[str, float]) -> str:
+    """A paired difference in words."""
+    points, error = 100 * difference["mean"], 100 * difference["se"]
+    return f"{points:+.1f} ± {error:.1f} ({difference['wins']}/{difference['ties']})"
