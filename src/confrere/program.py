@@ -11,7 +11,19 @@ import jax
 import jax.numpy as jnp
 
 from confrere.clients.batches import everything
-from confrere.core import Algorithm, Block, Bound, Ctx, Geometry, Inbox, Record, State, Tree, blank_message, present
+from confrere.core import (
+    Algorithm,
+    Block,
+    Bound,
+    Ctx,
+    Geometry,
+    Record,
+    State,
+    Tree,
+    blank_message,
+    present,
+    silo_view,
+)
 from confrere.models import METRICS, Model
 from confrere.stopping import cone
 from confrere.weights.erosion import relative_distance
@@ -156,12 +168,17 @@ def rollout(setup: Setup, rounds: int, hyper, key, params, train, test, user=Non
 
 
 def traffic(setup: Setup, hyper, state: State, train: Block) -> tuple[int, int]:
-    """Bytes that one silo sends, and receives, in a round in which it takes part."""
+    """Bytes that one silo sends, and receives, in a round in which it takes part; known from shapes alone."""
     algorithm = setup.make(setup.model.loss, **hyper)
     if not algorithm.mixer.sends:
         return 0, 0
-    at = lambda tree: jax.tree.map(lambda a: a[0], tree)  # noqa: E731
-    inbox: Inbox = state.inbox if algorithm.mixer.axis is None else jax.eval_shape(at, state.inbox)
-    message = blank_message(algorithm.client, inbox.shared, at(state.private), at(train))
+    inbox, private, own = silo_view(algorithm.mixer, state, train, 0)
+    message = blank_message(algorithm.client, inbox.shared, private, own)
     size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))  # noqa: E731
     return size(message), size(inbox)
+
+
+def personal_models(setup: Setup, hyper, state: State, train: Block) -> Tree:
+    """Everybody's personal model, stacked."""
+    personal = setup.make(setup.model.loss, **hyper).personal
+    return jax.vmap(personal, (None, None, 0))(state, train, jnp.arange(train.id.shape[0]))

@@ -18,15 +18,20 @@ from confrere.data.silos import Silos
 from confrere.debug import checked_update
 from confrere.history import History, Outcome, recorded
 from confrere.models import METRICS, Model, default_metrics
-from confrere.program import Entry, Setup, advance, numbers, one_round, score, start, traffic
+from confrere.program import Entry, Setup, advance, numbers, one_round, personal_models, score, start, traffic
 
 RECORDS = ("weights", "distance", "norm", "cone")
 CHUNK_SECONDS = 1.0
 CHUNK_BYTES = 1 << 25  # what the records of one chunk may take
+SHARD_BYTES = 1 << 20  # rows that are worth spreading over several devices
 
 Given = tuple[dict[str, jax.Array], jax.Array, Block, Block, jax.Array | None]  # hyper, key, train, test, user
 
+# One compiled program per setup and shapes; other numbers, keys and rows run through the same one.
+_start = jax.jit(start, static_argnums=0)
 _advance = jax.jit(advance, static_argnums=(0, 1))
+_traffic = jax.jit(traffic, static_argnums=0)
+_personal_models = jax.jit(personal_models, static_argnums=0)
 
 
 def simulate(
@@ -81,15 +86,14 @@ def simulate(
     else:
         if params is None:
             params = initial_params(model, silos, key)
-        state, first = jax.jit(start, static_argnums=0)(setup, hyper, params, train), 0
+        state, first = _start(setup, hyper, params, train), 0
     run = run_debug if debug else run_chunks
     who = availability(active, rounds, len(silos))[first:]
     place = None if user is None else jnp.int32(user)
     outcome = run(setup, (hyper, key, train, test, place), who, state, silos.names, progress)
     done = len(outcome.entries.record.mass)
-    up, down = traffic(setup, hyper, state, train)
-    personal = jax.vmap(setup.make(model.loss, **hyper).personal, (None, None, 0))
-    models = jax.jit(personal)(outcome.state, train, jnp.arange(len(silos)))
+    up, down = map(int, _traffic(setup, hyper, state, train))
+    models = _personal_models(setup, hyper, outcome.state, train)
     history = History(
         algorithm=recipe.name, names=silos.names, user=user, rounds=done, part=part,
         bytes_up=who[:done] * np.int64(up), bytes_down=who[:done] * np.int64(down), stopped=outcome.stopped,
@@ -144,7 +148,20 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
     if user is not None and silos.sizes(part)[user] == 0:
         part = "train"
     setup = Setup(make, model, chosen, bool(chosen), tuple(sorted(record)), stop == "cone")
-    return setup, jax.device_put(silos.block("train")), jax.device_put(silos.block(part)), part
+    return setup, on_devices(silos.block("train")), on_devices(silos.block(part)), part
+
+
+def on_devices(block: Block) -> Block:
+    """The rows where they are worked on: spread over all devices, silo by silo, if that is worth it and comes out even.
+
+    With several devices (on a CPU: those that `jax_num_cpu_devices` asks for before JAX starts) JAX then cuts the whole
+    program along the silos. Below a megabyte the devices would wait for one another longer than they work.
+    """
+    devices = jax.local_devices()
+    if len(devices) == 1 or len(block.id) % len(devices) or block.X.nbytes < SHARD_BYTES:
+        return jax.device_put(block)
+    mesh = jax.sharding.Mesh(np.array(devices), ("silo",))
+    return jax.device_put(block, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("silo")))
 
 
 def check_words(what: str, given: Sequence[str], known: Sequence[str]) -> None:
@@ -175,22 +192,17 @@ def check_resume(resume: History, recipe: Recipe, silos: Silos, rounds: int) -> 
         raise ValueError(f"the run to resume has {resume.rounds} rounds already; ask for at least as many in all")
 
 
-def no_entries(setup: Setup, given: Given, n: int, state: State) -> Entry:
-    """The records of zero rounds: their shapes and types."""
-    spec = jax.eval_shape(functools.partial(advance, setup, 1), *given, jnp.ones((1, n), bool), state, 1)
-    return jax.tree.map(lambda s: np.zeros((0, *s.shape[1:]), s.dtype), spec.entries)
-
-
-def chunk_length(entries: Entry) -> int:
+def chunk_length(n: int, receivers: int) -> int:
     """How many rounds' records fit in a chunk: a power of two that depends on shapes alone."""
-    size = sum(int(np.prod(a.shape[1:])) * a.dtype.itemsize for a in jax.tree.leaves(entries))
-    return 1 << min(8, max(0, (CHUNK_BYTES // max(size, 1)).bit_length() - 1))
+    size = 4 * n * (receivers + 8)  # the weights, and some numbers per silo
+    return 1 << min(8, max(0, (CHUNK_BYTES // size).bit_length() - 1))
 
 
 def run_chunks(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:
     """Run all rounds in chunks of about a second; the first chunk is one round, to measure."""
-    kept = [no_entries(setup, given, len(names), state)]
-    length, done, count, before = chunk_length(kept[0]), 0, 1, None
+    length = chunk_length(len(names), jnp.size(state.inbox.mass))
+    kept: list[Entry] = []
+    done, count, before = 0, 1, None
     while True:
         count = min(count, len(active) - done)
         rows = np.zeros((length, len(names)), bool)
@@ -206,6 +218,12 @@ def run_chunks(setup: Setup, given: Given, active, state: State, names, progress
         if done >= len(active) or bool(trace.stopped):
             return Outcome(state, stack(kept), before, bool(trace.stopped))
         count = max(1, min(length, int(CHUNK_SECONDS * count / max(seconds, 1e-9))))
+
+
+def no_entries(setup: Setup, given: Given, n: int, state: State) -> Entry:
+    """The records of zero rounds: their shapes and types."""
+    spec = jax.eval_shape(functools.partial(advance, setup, 1), *given, jnp.ones((1, n), bool), state, 1)
+    return jax.tree.map(lambda s: np.zeros((0, *s.shape[1:]), s.dtype), spec.entries)
 
 
 def run_debug(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:

@@ -15,8 +15,10 @@ DATA_NOT_FOUND = 3
 
 
 def start_jax() -> None:
-    """Keep compiled programs in the user's cache, so that the second run of a command starts fast."""
+    """Use all cores, and keep compiled programs in the user's cache, so that a second run starts fast."""
     import jax
+
+    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         jax.config.update("jax_compilation_cache_dir", str(Path(platformdirs.user_cache_dir("confrere")) / "compiled"))

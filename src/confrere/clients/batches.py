@@ -1,12 +1,11 @@
 """Which rows a silo uses in a round.
 
-A plan is a function (size, count, key, m) -> (index [steps, b], live [steps, b]): `size` rows are live out of
-`m`, `count` is how many rounds the silo has taken part in before. Rows outside `live` are padding. The number of
-steps and the batch size are static; a silo that has fewer rows than others gets steps without a live row.
+A `Plan` draws, once a round, what its steps need (an array per step), and turns that into a batch step by step. The
+number of steps and the batch size are static; a silo with fewer rows than others gets steps without a live row.
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,18 +13,25 @@ import jax.numpy as jnp
 from confrere.clients.shuffle import shuffle
 from confrere.core import Batch, Block
 
-Plan = Callable[..., tuple[jax.Array, jax.Array]]
 Order = Literal["shuffled", "cyclic", "full"]
+
+
+class Plan(NamedTuple):
+    """draw: (size, count, key, m) -> a tree whose leaves have one row per step, where `size` of m rows are live and
+    the silo has taken part `count` times before; batch: (data, row of that tree) -> the rows of the step."""
+
+    draw: Callable[[jax.Array, jax.Array, jax.Array, int], Any]
+    batch: Callable[[Block, Any], Batch]
+
+
+def everything(data: Block) -> Batch:
+    """All rows of one silo."""
+    return Batch(data.X, data.y, jnp.arange(data.y.shape[0]) < data.size)
 
 
 def full(steps: int = 1) -> Plan:
     """All rows in every step."""
-
-    def plan(size, count, key, m):
-        rows = jnp.arange(m, dtype=jnp.int32)
-        return jnp.tile(rows, (steps, 1)), jnp.tile(rows < size, (steps, 1))
-
-    return plan
+    return Plan(lambda size, count, key, m: jnp.arange(steps), lambda data, _: everything(data))
 
 
 def cyclic(batch: int, steps: int | None = 1, epochs: int = 1) -> Plan:
@@ -34,17 +40,21 @@ def cyclic(batch: int, steps: int | None = 1, epochs: int = 1) -> Plan:
     The last slice of a pass may be smaller. With `steps=None` a round is `epochs` whole passes.
     """
 
-    def plan(size, count, key, m):
-        per_pass = jnp.maximum(-(-size // batch), 1)
+    def draw(size, count, key, m):
         if steps is None:
             longest = -(-m // batch)
-            number = jnp.arange(epochs * longest, dtype=jnp.int32) % longest
-        else:
-            number = (count * steps + jnp.arange(steps, dtype=jnp.int32)) % per_pass
-        index = number[:, None] * batch + jnp.arange(batch, dtype=jnp.int32)
-        return jnp.minimum(index, m - 1), index < size
+            return jnp.arange(epochs * longest, dtype=jnp.int32) % longest * batch
+        per_pass = jnp.maximum(-(-size // batch), 1)
+        return (count * steps + jnp.arange(steps, dtype=jnp.int32)) % per_pass * batch
 
-    return plan
+    def slice_from(data: Block, first: jax.Array) -> Batch:
+        length = min(batch, data.y.shape[0])
+        start = jnp.minimum(first, data.y.shape[0] - length)  # a slice cannot reach beyond the block
+        rows = start + jnp.arange(length)
+        cut = lambda a: jax.lax.dynamic_slice_in_dim(a, start, length)  # noqa: E731
+        return Batch(cut(data.X), cut(data.y), (rows >= first) & (rows < data.size))
+
+    return Plan(draw, slice_from)
 
 
 def shuffled(batch: int, steps: int | None = None, epochs: int = 1) -> Plan:
@@ -54,22 +64,27 @@ def shuffled(batch: int, steps: int | None = None, epochs: int = 1) -> Plan:
     through one shuffle, and begins it again if it is used up.
     """
 
-    def plan(size, count, key, m):
-        longest = -(-m // batch)
-        if steps is None:
-            order = jax.vmap(lambda k: shuffle(k, size, m))(jax.random.split(key, epochs))
-            place = jnp.tile(jnp.arange(longest * batch, dtype=jnp.int32), (epochs, 1))
-            order = jnp.pad(order, ((0, 0), (0, longest * batch - m)))
-            return order.reshape(-1, batch), (place < size).reshape(-1, batch)
-        if steps == 1:  # the first batch alone: no need to place the rest
-            place = jnp.arange(batch, dtype=jnp.int32)
-            order = shuffle(key, size, m)[:batch]
-            return jnp.pad(order, (0, batch - order.shape[0]))[None], (place < size)[None]
+    def one_order(size, key, m):
+        order = shuffle(key, size, m)
         per_pass = jnp.maximum(-(-size // batch), 1)
         place = (jnp.arange(steps, dtype=jnp.int32) % per_pass)[:, None] * batch + jnp.arange(batch)
-        return shuffle(key, size, m)[jnp.minimum(place, m - 1)], place < size
+        return order[jnp.minimum(place, m - 1)], place < size
 
-    return plan
+    def draw(size, count, key, m):
+        if steps is not None:
+            return one_order(size, key, m)
+        length = -(-m // batch) * batch
+        keys = key[None] if epochs == 1 else jax.random.split(key, epochs)
+        order = jax.vmap(lambda k: shuffle(k, size, m))(keys)
+        order = jnp.pad(order, ((0, 0), (0, length - m)))
+        live = jnp.broadcast_to(jnp.arange(length) < size, order.shape)
+        return order.reshape(-1, batch), live.reshape(-1, batch)
+
+    def gather(data: Block, chosen) -> Batch:
+        index, live = chosen
+        return Batch(data.X[index], data.y[index], live)
+
+    return Plan(draw, gather)
 
 
 def plan_for(order: Order, batch: int | None, steps: int | None, epochs: int | None) -> Plan:
@@ -86,13 +101,3 @@ def plan_for(order: Order, batch: int | None, steps: int | None, epochs: int | N
     if order == "cyclic":
         return cyclic(batch, steps, epochs or 1)
     return shuffled(batch, steps, epochs or 1)
-
-
-def take(data: Block, index: jax.Array, live: jax.Array) -> Batch:
-    """The rows of one silo that a step of a plan names."""
-    return Batch(data.X[index], data.y[index], live)
-
-
-def everything(data: Block) -> Batch:
-    """All rows of one silo."""
-    return Batch(data.X, data.y, jnp.arange(data.y.shape[0]) < data.size)

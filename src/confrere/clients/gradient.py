@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from confrere.clients.batches import Order, plan_for, take
+from confrere.clients.batches import Order, plan_for
 from confrere.core import Client, Loss
 
 
@@ -33,7 +33,7 @@ def gradient(loss: Loss, batch: int | None = None, order: Order = "shuffled", l2
     plan = plan_for(order, batch, steps=1, epochs=None)
 
     def update(inbox, count, data, ctx):
-        index, live = plan(data.size, count, ctx.key, data.y.shape[0])
-        return {"x": grad(inbox.shared["x"], take(data, index[0], live[0]))}, count + 1
+        only = jax.tree.map(lambda a: a[0], plan.draw(data.size, count, ctx.key, data.y.shape[0]))
+        return {"x": grad(inbox.shared["x"], plan.batch(data, only))}, count + 1
 
     return Client(lambda params: ({"x": params}, jnp.int32(0)), update, shared_model)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from confrere.clients.batches import Order, Plan, everything, plan_for, take
+from confrere.clients.batches import Order, Plan, everything, plan_for
 from confrere.clients.gradient import shared_model, with_l2
 from confrere.core import Client, Loss, Tree, rows_where
 
@@ -23,16 +23,16 @@ def local_optimizer(lr, momentum=None, weight_decay=None) -> optax.GradientTrans
 def train(loss: Loss, tx: optax.GradientTransformation, params: Tree, data, plan: Plan, count, key) -> Tree:
     """Walk through a plan from `params`; a step without a live row changes nothing, not even momentum."""
     grad = jax.grad(loss)
-    steps = plan(data.size, count, key, data.y.shape[0])
 
-    def step(carry, rows):
+    def step(carry, drawn):
         params, state = carry
-        index, live = rows
-        updates, new_state = tx.update(grad(params, take(data, index, live)), state, params)
+        batch = plan.batch(data, drawn)
+        updates, new_state = tx.update(grad(params, batch), state, params)
         new = (optax.apply_updates(params, updates), new_state)
-        return rows_where(live.any(), new, (params, state)), None
+        return rows_where(batch.live.any(), new, (params, state)), None
 
-    return jax.lax.scan(step, (params, tx.init(params)), steps)[0][0]
+    drawn = plan.draw(data.size, count, key, data.y.shape[0])
+    return jax.lax.scan(step, (params, tx.init(params)), drawn)[0][0]
 
 
 def sgd(

@@ -1,7 +1,7 @@
 """Silos: n local data sets with names, each with rows for training, validation and test."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import jax.numpy as jnp
@@ -45,6 +45,7 @@ class Silos:
     silos: tuple[Silo, ...]
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...] | None = None  # the classes in order; None: numbers as they are
+    _blocks: dict[Any, Block] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def from_arrays(
@@ -146,11 +147,17 @@ class Silos:
 
     def block(self, part: PartName = "train", rows: int | None = None) -> Block:
         """All silos' rows of one part, padded to one block (at least one row, or `rows` if given)."""
+        precision = np.dtype(jnp.result_type(float))
+        key = (part, rows, precision)
+        if key not in self._blocks:
+            self._blocks[key] = self._make_block(part, rows, precision)
+        return self._blocks[key]
+
+    def _make_block(self, part: PartName, rows: int | None, precision: np.dtype[Any]) -> Block:
         counts = self.sizes(part)
         m = max(1, *counts) if rows is None else rows
         if m < max(counts):
             raise ValueError(f"a block of {m} rows is too small: the largest silo has {max(counts)}")
-        precision = np.dtype(jnp.result_type(float))
         X = np.zeros((len(self), m, *self.silos[0].X.shape[1:]), precision)
         whole = all(s.y.dtype.kind != "f" for s in self.silos)
         y = np.zeros((len(self), m), np.int32 if whole else precision)

@@ -40,5 +40,5 @@ def logistic() -> Model:
 def two_class_loss(params: Tree, batch: Batch) -> jax.Array:
     """Cross-entropy from the difference of the two columns: all that matters, at half the work."""
     w = params["w"][:, 1] - params["w"][:, 0]
-    margin = (blank_padding(batch) * w).sum(axis=1) + (params["b"][1] - params["b"][0])
+    margin = blank_padding(batch) @ w + (params["b"][1] - params["b"][0])
     return mean_over_live(jax.nn.softplus((1 - 2 * batch.y) * margin), batch.live)

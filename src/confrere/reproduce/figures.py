@@ -6,6 +6,7 @@ Figure 2: the parameters of the three models; black for the first output (died),
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -43,8 +44,7 @@ def figure_1(silos: Silos, results: dict[str, Result]) -> Figure:
         weight_panel(axes[1, user], silos, results["weight_erosion"], user)
     axes[0, 0].set_ylabel("accuracy on the user's test rows")
     axes[1, 0].set_ylabel("weight of the silo")
-    outside_legend(figure, axes[0, :1], "outside upper center")
-    outside_legend(figure, axes[1, :2], "outside lower center")
+    outside_legend(figure, [axes[0, 0], axes[1, 1], axes[1, 0]])
     figure.suptitle("Weight Erosion on the Titanic: each silo as the user once")
     return figure
 
@@ -70,13 +70,13 @@ def weight_panel(axis: Axes, silos: Silos, eroded: Result, user: int) -> None:
     axis.set_ylim(0, 1.02)
 
 
-def outside_legend(figure: Figure, axes: Sequence[Axes], place: str) -> None:
-    """One legend for a row of panels, outside them, each name once."""
-    named = {}
+def outside_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """One legend below all panels, each name once."""
+    named: dict[str, Any] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
         named |= dict(zip(labels, handles, strict=True))
-    figure.legend(named.values(), named.keys(), loc=place, ncols=len(named), fontsize=9)
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=len(named), fontsize=9)
 
 
 def figure_2(silos: Silos, results: dict[str, Result], users: tuple[int, ...] = (0, 2)) -> Figure:
@@ -97,7 +97,7 @@ def figure_2(silos: Silos, results: dict[str, Result], users: tuple[int, ...] = 
             axis.set_yticks(place, names)
             axis.set_title(f"{SCHEMES[scheme].title}, user {silos.names[user]}", fontsize=10)
     axes[0, 0].invert_yaxis()
-    outside_legend(figure, axes[0, :1], "outside lower center")
+    outside_legend(figure, axes[0, :1])
     for axis in axes[-1]:
         axis.set_xlabel("parameter")
     figure.suptitle("Parameters after the last round: a long grey bar to the right speaks for survival")

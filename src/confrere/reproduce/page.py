@@ -11,6 +11,8 @@ from confrere.data.silos import Silos
 from confrere.reproduce.drawing import SCHEMES, SILO_COLOURS, constant_predictors, model_values
 from confrere.reproduce.weight_erosion import Result
 
+CONFIG = {"displayModeBar": False, "responsive": True}
+
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Weight Erosion on the Titanic</title>
@@ -48,8 +50,8 @@ def write_page(silos: Silos, results: dict[str, Result], report: dict[str, Any],
     html = PAGE.format(
         split=escape(report["split"]), rounds=report["rounds"], seed=report["seed"],
         table=accuracy_table(report, silos), died=escape(labels[0]), survived=escape(labels[1]),
-        figure_1=figure_1(silos, results).to_html(full_html=False, include_plotlyjs=True),
-        figure_2=figure_2(silos, results).to_html(full_html=False, include_plotlyjs=False),
+        figure_1=figure_1(silos, results).to_html(full_html=False, include_plotlyjs=True, config=CONFIG),
+        figure_2=figure_2(silos, results).to_html(full_html=False, include_plotlyjs=False, config=CONFIG),
     )  # fmt: skip
     path.write_text(html, encoding="utf-8")
     return path
@@ -108,7 +110,9 @@ def figure_2(silos: Silos, results: dict[str, Result], users: tuple[int, ...] = 
     """The parameters of the three models, for two users."""
     schemes = ("local", "weight_erosion", "fedavg")
     titles = [f"{SCHEMES[scheme].title}, user {silos.names[user]}" for user in users for scheme in schemes]
-    figure = make_subplots(len(users), len(schemes), shared_xaxes=True, shared_yaxes=True, subplot_titles=titles)
+    figure = make_subplots(
+        len(users), len(schemes), shared_xaxes="all", shared_yaxes=True, subplot_titles=titles, vertical_spacing=0.1
+    )
     names = ["bias", *silos.feature_names]
     for row, user in enumerate(users, start=1):
         for column, scheme in enumerate(schemes, start=1):
@@ -120,5 +124,6 @@ def figure_2(silos: Silos, results: dict[str, Result], users: tuple[int, ...] = 
                     showlegend=row == column == 1, marker={"color": colour}, row=row, col=column,
                 )  # fmt: skip
     figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(title_text="parameter", row=len(users))
     figure.update_layout(template="plotly_white", height=700, margin={"t": 40}, bargap=0.25)
     return figure
