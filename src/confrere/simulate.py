@@ -53,18 +53,20 @@ def simulate(
 ) -> History:
     """Run an algorithm on silos for some rounds.
 
-    seed: an integer or a JAX key.
-    user: whom to evaluate and to measure distances from; by default the algorithm's user if it has one, else everybody,
-        and the mean message.
-    active: who takes part when, [rounds, n]; by default everybody always.
-    params: the model to start from; by default drawn from the seed.
-    metrics: names out of accuracy, balanced_accuracy, log_loss, auroc, rmse; by default those of the model; empty: no
-        evaluation. Measured before round 1 and after every round on test rows, or on training rows if there are none.
-    record: what to keep of every round, out of weights, distance, norm, cone.
-    stop: "cone" stops before the first round in which the messages fit in no cone.
-    resume: a history to go on from, up to `rounds` in all, with the bits of a run at once.
-    progress: called with (rounds done, rounds) about once a second.
-    debug: without compilation, naming silo, round and stage when something is not finite.
+    Args:
+        seed: an integer or a JAX key.
+        user: whom to evaluate and to measure distances from; by default the algorithm's user if it has one, else
+            everybody, and the mean message.
+        active: who takes part when, [rounds, n]; by default everybody always.
+        params: the model to start from; by default drawn from the seed.
+        metrics: names out of accuracy, balanced_accuracy, log_loss, auroc, rmse; by default those of the model's task;
+            empty: no evaluation. Measured before round 1 and after every round, on test rows or, if there are none, on
+            training rows.
+        record: what to keep of every round, out of weights, distance, norm, cone.
+        stop: "cone" stops before the first round in which the messages fit in no cone.
+        resume: a history to go on from, up to `rounds` in all, with the bits of a run at once.
+        progress: called with (rounds done, rounds) about once a second.
+        debug: without compilation, naming silo, round and stage when something is not finite.
 
     >>> import numpy as np, confrere as cf
     >>> rng = np.random.default_rng(0)
@@ -211,7 +213,7 @@ def run_chunks(setup: Setup, given: Given, active, state: State, names, progress
         trace = jax.block_until_ready(_advance(setup, length, *given, rows, state, count))
         seconds = time.perf_counter() - began
         before = trace.before if before is None else before
-        kept.append(jax.tree.map(lambda a, end=int(trace.done): np.asarray(a[:end]), trace.entries))
+        kept.append(jax.tree.map(lambda a, end=int(trace.done): np.asarray(a)[:end], trace.entries))
         state, done = trace.state, done + int(trace.done)
         if progress is not None:
             progress(done, len(active))

@@ -92,3 +92,23 @@ def many(splits: tuple[SplitChoice, ...], seeds: int, json: bool, quiet: bool) -
         print_json(report)
     else:
         tables.show_cells(report)
+
+
+@app.command("attractor", epilog="Example: confrere reproduce attractor --seeds 5")
+def attractor(
+    seeds: Annotated[int, typer.Option(min=1, help="Random regression problems.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """The local model as an attractor of Weight Erosion, and what stopping by the cone of gradients changes."""
+    with for_people():
+        start_jax()
+        from confrere.cli import tables
+        from confrere.reproduce.attractor import attractor as run
+
+        with progress_bar("Problems", hidden=quiet or json) as progress:
+            report = run(seeds, progress=progress)
+        if json:
+            print_json(report)
+        else:
+            tables.show_attractor(report)

@@ -53,3 +53,37 @@ def gain(difference: dict[str, float]) -> str:
     """A paired difference in words."""
     points, error = 100 * difference["mean"], 100 * difference["se"]
     return f"{points:+.1f} ± {error:.1f} ({difference['wins']}/{difference['ties']})"
+
+
+def show_attractor(report: dict[str, Any]) -> None:
+    """Where Weight Erosion ends, to the end and with the cone stop."""
+    runs = report["regression"]
+    table = Table(
+        title="Weight Erosion with full gradients: to the end, and stopped by the cone of gradients",
+        caption="distance from the local optimum: 0 is the local model, 1 is as far as the global one",
+    )
+    for title in ("", f"regression, mean of {len(runs)}", "Titanic"):
+        table.add_column(title, justify="right" if title else "left")
+    titanic = report["titanic"]
+    mean = lambda get: sum(map(get, runs)) / len(runs)  # noqa: E731
+    rows: list[tuple[str, str, str]] = [
+        (
+            "rounds until the cone stop",
+            f"{mean(lambda r: r['rounds']):.1f}",
+            str(titanic["rounds"]) if titanic["stopped"] else "never",
+        )
+    ]
+    for key, words in (("to_the_end", "to the end"), ("cone", "with the cone stop")):
+        middle = mean(lambda r, key=key: r["from_local"][key])
+        rows.append((f"distance from local, {words}", f"{middle:.3f}", f"{titanic['from_local'][key]:.3f}"))
+    for key, words in (
+        ("local", "Local"),
+        ("global", "global"),
+        ("to_the_end", "to the end"),
+        ("cone", "with the cone stop"),
+    ):
+        middle = mean(lambda r, key=key: r["rmse"][key])
+        rows.append((f"{words}: test RMSE | accuracy", f"{middle:.3f}", f"{titanic['accuracy'][key]:.3f}"))
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,75 @@
+"""Who is compared, and what is to be reached against each."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+OURS = "confrere"
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+class Contestant(NamedTuple):
+    """A script to time. `rounds` and `repeats` cap the slow ones, by task."""
+
+    name: str
+    title: str
+    script: str
+    environment: str | None
+    """The peer's environment; None is the interpreter that runs the comparison."""
+    rounds: Mapping[str, int] = _NONE
+    repeats: Mapping[str, int] = _NONE
+
+
+CONTESTANTS: tuple[Contestant, ...] = (
+    Contestant(OURS, "confrere", "ours.py", None),
+    Contestant("numpy_loop", "plain numpy loop", "peers/numpy_loop.py", "numpy", {"S": 10}),
+    Contestant("torch_loop", "plain torch loop", "peers/torch_loop.py", "torch", {"S": 3}, {"S": 3}),
+    Contestant("torch_vmap", "torch.func.vmap over silos", "peers/torch_vmap.py", "torch"),
+    Contestant("fedjax_loop", "FedJAX", "peers/fedjax_loop.py", "fedjax", {"S": 10}),
+    Contestant("pfl_loop", "pfl", "peers/pfl_loop.py", "pfl", {"S": 3}, {"S": 3}),
+    Contestant(
+        "flower",
+        "Flower simulation",
+        "peers/flower.py",
+        "flower",
+        {"L": 30, "S": 2},
+        {"L": 2, "S": 1},
+    ),
+)
+
+QUICK_ROUNDS: Mapping[str, int] = {"L": 10, "S": 1}
+
+# Milliseconds per round, measured before the library was written: of the sketch, and of each peer beside it.
+_SKETCH_MS: Mapping[str, float] = {"L": 0.087, "S": 8.6}
+_PEER_MS: Mapping[str, Mapping[str, float]] = {
+    "numpy_loop": {"L": 0.236, "S": 156},
+    "torch_loop": {"L": 1.60, "S": 1419},
+    "torch_vmap": {"L": 1.34, "S": 23.3},
+    "fedjax_loop": {"L": 2.0, "S": 512},
+    "pfl_loop": {"L": 3.7, "S": 2400},
+    "flower": {"L": 103, "S": 100_000},
+}
+
+GOALS: Mapping[str, Mapping[str, float]] = {
+    "numpy_loop": {"L": 5, "S": 30},
+    "torch_vmap": {"L": 30, "S": 5},
+    "fedjax_loop": {"L": 40, "S": 100},
+    "pfl_loop": {"L": 80, "S": 400},
+    "flower": {"L": 1000, "S": 10_000},
+}
+
+REMARKS: Mapping[tuple[str, str], str] = {
+    ("flower", "L"): (
+        "Flower's simulation looks for new messages every 0.1 s, and a round of task L is mostly that wait."
+    ),
+    ("flower", "S"): (
+        "the required ratio and the goal rest on an earlier 100 s per round, measured with a client that "
+        "made the data of all silos anew for every message; here each worker makes them once."
+    ),
+}
+
+
+def required_ratio(name: str, task: str) -> float | None:
+    """The ratio that the sketch had: the least that the library has to reach."""
+    peer_ms = _PEER_MS.get(name, {}).get(task)
+    return None if peer_ms is None else peer_ms / _SKETCH_MS[task]

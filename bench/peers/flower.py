@@ -1,0 +1,111 @@
+"""Flower's simulation: its message API, its federated averaging, Ray with one actor per core.
+
+The client computes with numpy, the cheapest that Flower can be given: the step of `numpy_loop.py`.
+"""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+os.environ["FLWR_HOME"] = str(Path(sys.prefix) / "flwr")  # not in the user's home
+os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import flwr
+import numpy as np
+import ray
+from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import FedAvg
+from flwr.simulation import run_simulation
+from numpy_loop import descend
+
+from tasks import Lap, Task, arguments, make_data, mean_loss
+
+
+def client_app(task: Task) -> ClientApp:
+    """A silo: trains from the model it receives and sends its own."""
+    app = ClientApp()
+
+    @app.train()
+    def train(message: Message, context: Context) -> Message:
+        # `make_data` keeps its result, so each worker makes the data once.
+        x, y = make_data(task)
+        silo = int(context.node_config["partition-id"])
+        order = np.random.default_rng().permutation(task.rows)[: task.steps * task.batch]
+        x, target = x[silo][order], np.eye(task.classes, dtype=np.float32)[y[silo][order]]
+        weights, bias = (array.copy() for array in message.content["arrays"].to_numpy_ndarrays())
+        for start in range(0, len(order), task.batch):
+            batch = slice(start, start + task.batch)
+            descend(weights, bias, x[batch], target[batch], task.lr)
+        arrays, metrics = ArrayRecord([weights, bias]), MetricRecord({"num-examples": task.rows})
+        return Message(content=RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
+
+    return app
+
+
+class Timed(FedAvg):
+    """Federated averaging that marks a lap after each round, and refuses a round that lacks a silo."""
+
+    def __init__(self, task: Task, lap: Lap) -> None:
+        # Flower counts the nodes before it waits for them: without `min_train_nodes` round 1 may have two.
+        super().__init__(
+            fraction_train=1.0,
+            fraction_evaluate=0.0,
+            min_train_nodes=task.silos,
+            min_available_nodes=task.silos,
+        )
+        self.silos, self.lap = task.silos, lap
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Check that every silo answered, take the mean, end the lap."""
+        replies = list(replies)
+        arrived = sum(not reply.has_error() for reply in replies)
+        if arrived < self.silos:
+            raise RuntimeError(f"round {server_round}: {arrived} of {self.silos} silos answered well")
+        means = super().aggregate_train(server_round, replies)
+        self.lap.mark()
+        return means
+
+
+def server_app(task: Task, rounds: int, lap: Lap, final: list[np.ndarray]) -> ServerApp:
+    """The server: one warm-up round and `rounds` more; leaves the last model in `final`."""
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        del context
+        start = [np.zeros((task.features, task.classes), np.float32), np.zeros(task.classes, np.float32)]
+        lap.mark()
+        result = Timed(task, lap).start(grid=grid, initial_arrays=ArrayRecord(start), num_rounds=rounds + 1)
+        final.extend(result.arrays.to_numpy_ndarrays())
+
+    return app
+
+
+def main() -> None:
+    """Time Flower."""
+    given = arguments()
+    # Ray's workers are processes of their own and must find the same modules.
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
+    lap, final = Lap(), []
+    run_simulation(
+        server_app(given.task, given.rounds, lap, final),
+        client_app(given.task),
+        num_supernodes=given.task.silos,
+        backend_config={
+            "client_resources": {"num_cpus": 1, "num_gpus": 0},
+            "init_args": {"num_cpus": os.cpu_count(), "include_dashboard": False, "log_to_driver": False},
+        },
+    )
+    version = f"flwr {flwr.__version__}, ray {ray.__version__}"
+    lap.report("flower", given.task, version, loss=mean_loss(given.task, *final), note="numpy client")
+
+
+if __name__ == "__main__":
+    main()

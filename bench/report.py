@@ -1,0 +1,113 @@
+"""RESULTS.md: the comparison as tables, the further sections, the raw numbers."""
+
+from collections.abc import Iterable, Mapping
+
+from contestants import OURS, REMARKS
+from results import Comparison, Result
+from tasks import TASKS
+
+_INTRODUCTION = """\
+Written by `python bench/run.py`. Every contestant runs in a process of its own, in its own environment; the
+processes take turns, the order rotating, so that a busy spell of the machine falls on all. A number is the
+median over processes of the median over rounds, after one round to warm up. The sampling law is the same for
+all: a fresh shuffle of each silo's rows in each round, without replacement. The first round counts from the
+start of the process, imports and compilation included. Ratio: the contestant's time over ours. Required: the
+ratio that the sketch of this library had before it was written."""
+
+_RAW = """\
+One line per process; median, min and max are milliseconds per round. The loss is that of the last model over
+all rows: it depends on the number of rounds, and shows that all train alike."""
+
+
+def render(comparison: Comparison, machine: Mapping[str, str], sections: Iterable[str]) -> str:
+    """The whole page."""
+    quick = "This was a **quick run**: one process each and few rounds. It shows what works, not how fast."
+    parts = [
+        "# Results\n\n" + _INTRODUCTION,
+        *([quick] if comparison.quick else []),
+        "## The machine\n\n" + _table(("", ""), machine.items()),
+        *(_task(comparison, task) for task in comparison.tasks),
+        *sections,
+        "## Raw numbers\n\n" + _RAW + "\n\n" + _raw(comparison),
+    ]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def summary(comparison: Comparison) -> str:
+    """The tables alone, for the terminal."""
+    return "\n\n".join(_task(comparison, task) for task in comparison.tasks)
+
+
+def _task(comparison: Comparison, name: str) -> str:
+    task = TASKS[name]
+    results = comparison.of_task(name)
+    batches = "one batch" if task.steps == 1 else f"{task.steps} batches"
+    title = (
+        f"## Task {name}\n\n{task.silos} silos, {task.rows} rows of {task.features} features each; "
+        f"{batches} of {task.batch} per silo and round.\n\n"
+    )
+    head = ("contestant", "version", "ms per round", "range", "first round, s", "ratio", "required", "goal")
+    rows = [_row(comparison, result) for result in results]
+    return title + _table(head, rows) + _remarks(results)
+
+
+def _row(comparison: Comparison, result: Result) -> tuple[str, ...]:
+    title = result.contestant.title
+    if result.round_ms is None:
+        return (title, "-", "did not run", "-", "-", "-", "-", "-")
+    medians = result.medians_ms
+    spread = f"{figure(min(medians))} to {figure(max(medians))}" if len(medians) > 1 else "one process"
+    first = figure(result.first_round_s or 0.0)
+    measured = (title, result.runs[0].version, figure(result.round_ms), spread, first)
+    return (*measured, *_verdicts(comparison, result))
+
+
+def _verdicts(comparison: Comparison, result: Result) -> tuple[str, str, str]:
+    ratio = comparison.ratio(result)
+    if ratio is None:
+        return ("1x" if result.contestant.name == OURS else "-", "-", "-")
+    measured = ratio.measured
+    return (figure(measured) + "x", _verdict(measured, ratio.required), _verdict(measured, ratio.goal))
+
+
+def _verdict(measured: float, target: float | None) -> str:
+    if target is None:
+        return "-"
+    return f"{figure(target)}x, {'reached' if measured >= target else '**missed**'}"
+
+
+def _remarks(results: list[Result]) -> str:
+    lines = []
+    for result in results:
+        notes = dict.fromkeys(run.note for run in result.runs if run.note)
+        remark = REMARKS.get((result.contestant.name, result.task)) if result.runs else None
+        ended = f"{'stopped' if result.runs else 'skipped'}: {result.reason}" if result.reason else ""
+        said = [text for text in (*notes, remark, ended) if text]
+        if said:
+            lines.append(f"- {result.contestant.title}: {'; '.join(said)}")
+    return "\n\n" + "\n".join(lines) if lines else ""
+
+
+def _raw(comparison: Comparison) -> str:
+    lines = ["task,contestant,process,rounds,median,min,max,first_round_s,loss"]
+    for result in comparison.results:
+        for number, (run, middle) in enumerate(zip(result.runs, result.medians_ms, strict=True), start=1):
+            times = (middle, min(run.round_ms), max(run.round_ms))
+            lines.append(
+                f"{run.task},{run.contestant},{number},{run.rounds},"
+                + ",".join(f"{ms:.4g}" if ms < 1000 else f"{ms:.0f}" for ms in times)
+                + f",{run.first_round_s},{'' if run.loss is None else run.loss}"
+            )
+    return "```csv\n" + "\n".join(lines) + "\n```"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def figure(number: float) -> str:
+    """A number with about three significant figures and no exponent."""
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if number >= 10 else f"{number:.2f}" if number >= 1 else f"{number:.3f}"
