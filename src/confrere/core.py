@@ -220,6 +220,8 @@ class Geometry:
     @classmethod
     def from_messages(cls, messages: Tree, told: Tree = None) -> "Geometry":
         """From stacked flat messages [n, D], or from a pytree whose leaves have the silos in front."""
+        if isinstance(messages, list | tuple) and all(jnp.ndim(a) == 0 for a in jax.tree.leaves(messages)):
+            messages = jnp.asarray(messages)  # rows written out as lists of numbers
         leaves = [jnp.asarray(a) for a in jax.tree.leaves(messages)]
         if not leaves or any(a.ndim == 0 for a in leaves):
             raise ValueError("messages must be stacked: an array [n, D] or a pytree of arrays [n, ...]")

@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.table import Table
 
 TITLES = {
-    "weight_erosion": "Weight Erosion",
+    "weight_erosion": "Weight\nErosion",
     "local": "Local",
     "fedavg": "FedAvg",
-    "fedavg_as_published": "FedAvg as published",
+    "fedavg_as_published": "FedAvg as\npublished",
 }
 
 
@@ -37,13 +37,13 @@ def show_cells(report: dict[str, Any]) -> None:
         title=f"Accuracy on the user's test rows, mean ± standard deviation over {report['seeds']} seeds",
         caption="gain: paired difference in points of accuracy ± standard error, and in how many seeds it won / tied",
     )
-    table.add_column("Split / user")
+    table.add_column("Split / user", no_wrap=True)
     for title in TITLES.values():
         table.add_column(title, justify="right")
-    table.add_column("Gain on Local", justify="right")
-    table.add_column("Gain on FedAvg", justify="right")
+    for title in ("Gain on\nLocal", "Gain on\nFedAvg"):
+        table.add_column(title, justify="right", no_wrap=True)
     for cell, row in report["cells"].items():
-        means = [f"{row[k]['mean']:.3f} ± {row[k]['std']:.3f}" for k in TITLES]
+        means = [f"{row[k]['mean']:.3f}\n±{row[k]['std']:.3f}" for k in TITLES]
         gains = [gain(row[f"weight_erosion-{other}"]) for other in ("local", "fedavg")]
         table.add_row(cell, *means, *gains)
     Console().print(table)
@@ -52,7 +52,7 @@ def show_cells(report: dict[str, Any]) -> None:
 def gain(difference: dict[str, float]) -> str:
     """A paired difference in words."""
     points, error = 100 * difference["mean"], 100 * difference["se"]
-    return f"{points:+.1f} ± {error:.1f} ({difference['wins']}/{difference['ties']})"
+    return f"{points:+.1f} ±{error:.1f}\n({difference['wins']}/{difference['ties']})"
 
 
 def show_attractor(report: dict[str, Any]) -> None:

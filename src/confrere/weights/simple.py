@@ -22,7 +22,7 @@ def uniform() -> Weights:
     >>> w.update(cf.Geometry.from_messages([[1.0], [2.0]]), w.init(2), ctx)[0].tolist()
     [[1.0, 1.0]]
     """
-    return fixed(lambda ctx: jnp.ones((1, jnp.shape(ctx.size)[0])))
+    return fixed(lambda ctx: jnp.ones((1, len(ctx.size))))
 
 
 def by_size() -> Weights:
@@ -46,4 +46,4 @@ def self_only() -> Weights:
     >>> w.update(cf.Geometry.from_messages([[1.0], [2.0]]), w.init(2), ctx)[0].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return fixed(lambda ctx: jnp.eye(jnp.shape(ctx.size)[0]))
+    return fixed(lambda ctx: jnp.eye(len(ctx.size)))
