@@ -1,5 +1,7 @@
 """What happens inside a silo: which rows are used when, and what is sent; against loops in numpy."""
 
+from itertools import chain
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,7 +102,7 @@ def test_a_gradient_without_batches_is_over_all_rows(how):
 def test_a_shuffled_gradient_is_over_a_batch_of_different_rows(m):
     said = gradients(cf.clients.gradient(roll_call, batch=3), unit_rows(7, m), 12)
     assert all(len(rows) == 3 and max(rows) < 7 for rows in said)
-    assert {row for rows in said for row in rows} == set(range(7))
+    assert set(chain(*said)) == set(range(7))
     assert len({tuple(rows) for rows in said}) > 6
 
 
@@ -133,7 +135,7 @@ def test_a_shuffled_epoch_uses_every_live_row_exactly_once(size, m, batch):
     sizes = [batch] * (size // batch) + [size % batch] * (size % batch > 0)
     assert [len(rows) for rows in said] == 2 * sizes
     for epoch in (said[: len(sizes)], said[len(sizes) :]):
-        assert sorted(row for rows in epoch for row in rows) == list(range(size))
+        assert sorted(chain(*epoch)) == list(range(size))
 
 
 def test_one_epoch_is_the_default():
@@ -149,7 +151,7 @@ def test_shuffled_epochs_have_shuffles_of_their_own():
 def test_shuffled_steps_walk_through_one_shuffle_and_begin_it_again(m):
     seven = steps_of(unit_rows(7, m), batch=3, steps=7)
     assert [len(rows) for rows in seven] == [3, 3, 1, 3, 3, 1, 3]
-    assert sorted(sum(seven[:3], [])) == list(range(7))
+    assert sorted(chain(*seven[:3])) == list(range(7))
     assert seven[3:6] == seven[:3]
     assert seven[6] == seven[0]
     for fewer in (1, 2):
@@ -330,7 +332,7 @@ def test_local_training_is_sgd_and_steps_without_a_live_row_change_nothing(x64, 
     named = side_by_side(cf.clients.sgd(roll_call_in_time, 1.0, **how), clock, units, counts, keys)
     for i in range(4):
         steps = decoded(at(named, i))
-        assert len(set(sum(steps, []))) >= min(size[i], how["batch"] or m)
+        assert len(set(chain(*steps))) >= min(size[i], how["batch"] or m)
         y_w, y_b = numpy_sgd(w, b, rows_of(data, i, steps), lr, **numbers)
         np.testing.assert_allclose(message["w"][i, :, 0], w - y_w, rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(message["b"][i, 0], b - y_b, rtol=1e-11, atol=1e-13)

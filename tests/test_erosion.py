@@ -136,8 +136,10 @@ def test_passes_are_counted_by_whole_numbers_at_the_edges(x64, passes):
 
 def test_the_default_counts_passes_as_the_paper_does():
     M, state = np.array([[1.0], [1.1]], np.float32), cf.weights.erosion(0, 0.1, 1.0).init(2)
-    early = state._replace(rounds=jnp.array([3, 3], jnp.int32), seen=jnp.ones(2, bool))
     ctx = together(2)
+    early = state
+    for _ in range(3):  # three rounds in which all messages are alike, so that nothing erodes
+        _, early = one_round(np.ones((2, 1), np.float32), early, ctx, batch=4)
     W, _ = one_round(M, early, ctx, p_s=1.0, batch=4)  # floor(3 * 4 / 10) = 1
     assert float(W[0, 1]) == pytest.approx(1 - (1 + 1) * 0.1 * 0.1, rel=1e-5)
     W, _ = one_round(M, early, ctx, p_s=1.0, batch=4, passes="code")  # floor(4 / ceil(10 / 4)) = 1
@@ -147,7 +149,9 @@ def test_the_default_counts_passes_as_the_paper_does():
 def test_a_long_run_on_a_large_silo_does_not_lose_count():
     rows = 1_000_000
     state = cf.weights.erosion(0, 0.1, 1.0).init(2)
-    late = state._replace(rounds=jnp.array([3000, 3000], jnp.int32), seen=jnp.ones(2, bool))
+    late = state._replace(
+        rounds=jnp.full(2, 3000, jnp.int32), passes=jnp.full(2, 3000, jnp.int32), seen=jnp.ones(2, bool)
+    )
     ctx = cf.Ctx(round=3001, active=np.ones(2, bool), size=np.full(2, rows))
     W, _ = one_round(np.array([[1.0], [1.0001]]), late, ctx, p_d=0.001, p_s=1.0, batch=rows)
     assert float(W[0, 1]) == pytest.approx(1 - (1 + 3000) * 0.001 * 0.0001, rel=1e-4)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import confrere as cf
-from confrere.models.metrics import METRICS, default_metrics
+from confrere.models.metrics import METRICS, metrics_of
 
 POOL = {  # rows of scores to draw from, so that two of them are tied exactly or not at all
     2: np.random.default_rng(2).permutation(np.arange(16.0)).reshape(8, 2) / 2,
@@ -148,8 +148,8 @@ def test_metrics_are_in_double_precision_where_the_computation_is(x64):
 
 
 def test_each_task_has_metrics_of_its_own():
-    assert default_metrics("regression") == ("rmse",)
-    assert set(default_metrics("classification")) == set(METRICS) - {"rmse"}
+    assert metrics_of("regression") == ("rmse",)
+    assert set(metrics_of("classification")) == set(METRICS) - {"rmse"}
 
 
 # Over several silos

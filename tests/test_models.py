@@ -176,7 +176,8 @@ def test_the_same_words_give_the_same_model_so_that_programs_are_found_again():
 def learn(model, X, y, lr, steps):
     """One silo that trains by itself with full batches."""
     silos = cf.Silos.from_arrays([(X, y)])
-    history = cf.simulate(cf.local(lr=lr, steps=steps), model, silos, rounds=1, record=())
+    metric = "rmse" if model.task == "regression" else "accuracy"
+    history = cf.simulate(cf.local(lr=lr, steps=steps), model, silos, rounds=1, record=(), metrics=[metric])
     return history, history.personal(0)
 
 

@@ -1,5 +1,7 @@
 """Silos: what goes in comes out, in parts and padded blocks; what is wrong is named."""
 
+import contextlib
+
 import jax
 import numpy as np
 import pytest
@@ -187,7 +189,7 @@ def test_shares_that_leave_nothing_to_train_on_are_refused(shares):
 @pytest.mark.parametrize("ask", ["block", "sizes", "rows", "count"])
 def test_a_part_that_does_not_exist_is_a_clear_error(ask):
     silos = cf.Silos.from_arrays([GOOD])
-    with pytest.raises(ValueError, match="train.*validation.*test"):
+    with pytest.raises(ValueError, match=r"train.*validation.*test"):
         getattr(silos[0] if ask in ("rows", "count") else silos, ask)("tset")
 
 
@@ -254,7 +256,7 @@ def test_a_block_packs_rows_in_front_and_pads_behind():
 def test_a_block_may_be_longer_but_not_shorter_than_the_longest_silo():
     silos = cf.Silos.from_arrays([pair(2), pair(5)])
     assert silos.block(rows=9).X.shape == (2, 9, 3)
-    with pytest.raises(ValueError, match="4 rows is too small.*5"):
+    with pytest.raises(ValueError, match=r"4 rows is too small.*5"):
         silos.block(rows=4)
 
 
@@ -269,6 +271,14 @@ def test_a_block_has_the_precision_of_the_computation():
     assert (silos.block().X.dtype, silos.block().y.dtype) == (np.float32, np.float32)
     with jax.enable_x64(True):
         assert (silos.block().X.dtype, silos.block().y.dtype) == (np.float64, np.float64)
+
+
+def test_writing_into_a_block_does_not_spoil_the_next_one():
+    silos = cf.Silos.from_arrays([GOOD])
+    expected = np.array(silos.block().X)
+    with contextlib.suppress(ValueError):  # it may refuse to be written to
+        silos.block().X[:] = 99
+    np.testing.assert_array_equal(silos.block().X, expected)
 
 
 def test_large_whole_numbers_to_predict_keep_their_value():

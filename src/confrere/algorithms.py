@@ -16,6 +16,7 @@ import optax
 
 from confrere import clients, mixers
 from confrere import weights as weighting
+from confrere.checks import check_numbers
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Client, Loss, Mixer, Recipe, Weights, federate, weighted
 
@@ -144,8 +145,7 @@ def weight_erosion(
     given = sorted(k for k, v in training.items() if v is not None)
     if form == "gradient" and given:
         raise ValueError(f"{', '.join(given)}: only with form='update' do silos train locally")
-    _check_numbers(p_d=p_d, p_s=p_s)
-    weighting.erosion(0, p_d, p_s, batch, passes, newcomer)  # refuse wrong words here rather than later
+    weighting.erosion(0, p_d, p_s, batch, passes, newcomer)  # refuse what is wrong here rather than later
     static = {
         "batch": batch, "form": form, "epochs": epochs, "steps": steps, "order": order, "passes": passes,
         "newcomer": newcomer,
@@ -161,10 +161,9 @@ def _weight_erosion(
     loss: Loss, user, lr, p_d, p_s, batch, form, passes, newcomer, order, epochs, steps, size_prior=None, l2=None,
     **how,
 ) -> Algorithm:  # fmt: skip
-    rows = batch
-    if form == "update" and batch is not None:
-        rows = batch * steps if steps is not None else None  # whole passes use every row once a pass
-    erosion = weighting.erosion(user, p_d, p_s, rows, passes, newcomer, size_prior)
+    whole = order == "full" or batch is None or (form == "update" and steps is None)  # messages of whole passes
+    times = steps or epochs or 1
+    erosion = weighting.erosion(user, p_d, p_s, None if whole else batch, passes, newcomer, size_prior, times)
     if form == "gradient":
         return federate(clients.gradient(loss, batch, order, l2), _stepping(erosion, lr))
     client = clients.sgd(loss, lr, batch, epochs, steps, order, l2=l2, **how)
@@ -182,20 +181,13 @@ def _stepping(weights: Weights, lr) -> Mixer:
 
 def _recipe(maker, name: str, static: dict[str, Any], **hyper: Any) -> Recipe:
     """Check a user's words and numbers at the door, and make the recipe."""
+    if hyper["lr"] is None:
+        raise ValueError("lr, the learning rate, must be a number")
     plan_for(static["order"], static["batch"], static.get("steps"), static.get("epochs"))
     if static.get("weights", "size") not in ("size", "uniform"):
         raise ValueError(f"weights must be 'size' or 'uniform', not {static['weights']!r}")
-    _check_numbers(**{k: v for k, v in hyper.items() if k not in ("user", "size_prior")})
+    check_numbers(**{k: v for k, v in hyper.items() if k not in ("user", "size_prior")})
     return Recipe.of(maker, name, static, **hyper)
-
-
-def _check_numbers(**numbers: Any) -> None:
-    """Refuse a negative or non-finite number; traced values and arrays of a grid pass."""
-    for name, value in numbers.items():
-        if isinstance(value, int | float) and not 0 <= value < float("inf"):
-            raise ValueError(f"{name} must be a finite number, 0 or more, not {value!r}")
-        if isinstance(value, str):
-            raise ValueError(f"{name} must be a number, not {value!r}")
 
 
 __all__ = ["Client", "fedavg", "fedsgd", "fine_tuned", "local", "weight_erosion"]

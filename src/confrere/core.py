@@ -220,7 +220,7 @@ class Geometry:
     @classmethod
     def from_messages(cls, messages: Tree, told: Tree = None) -> "Geometry":
         """From stacked flat messages [n, D], or from a pytree whose leaves have the silos in front."""
-        if isinstance(messages, list | tuple) and all(jnp.ndim(a) == 0 for a in jax.tree.leaves(messages)):
+        if isinstance(messages, (list, tuple)) and all(jnp.ndim(a) == 0 for a in jax.tree.leaves(messages)):
             messages = jnp.asarray(messages)  # rows written out as lists of numbers
         leaves = [jnp.asarray(a) for a in jax.tree.leaves(messages)]
         if not leaves or any(a.ndim == 0 for a in leaves):
@@ -228,6 +228,8 @@ class Geometry:
         if len({a.shape[0] for a in leaves}) != 1:
             counts = sorted({a.shape[0] for a in leaves})
             raise ValueError(f"messages must agree on the number of silos, but their leaves have {counts}")
+        if leaves[0].shape[0] == 0:
+            raise ValueError("there is no message: at least one silo must have sent one")
         return cls([a.reshape(a.shape[0], -1) for a in leaves], told)
 
     def _open(self, what: str, i: Any) -> None:
@@ -303,6 +305,12 @@ def weighted(weights: Weights, on: str = "x", via: Via = plain) -> Rule:
     """
 
     def update(message, state, ctx):
+        if on not in message:
+            raise ValueError(
+                f"weights look at the part {on!r}, but the messages have only {', '.join(sorted(message))}"
+            )
+        if silo_count(message) != len(ctx.active):
+            raise ValueError(f"{silo_count(message)} messages for {len(ctx.active)} silos")
         geometry, combine = via({k: v for k, v in message.items() if k != "told"}, on, ctx)
         geometry.told = message.get("told")
         W, state = weights.update(geometry, state, ctx)
@@ -346,6 +354,8 @@ def federate(client: Client, mixer: Mixer) -> Algorithm:
         n = data.id.shape[0]
         shared, private = client.init(params)
         one = blank_message(client, shared, private, jax.tree.map(lambda a: a[0], data))
+        if not isinstance(one, dict):
+            raise TypeError(f"a message must be a dict of named parts, not {type(one).__name__}")
         blank = jax.tree.map(lambda s: jnp.zeros((n, *s.shape), s.dtype), one)
         inbox, mix = mixer.init(shared, blank)
         each = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *jnp.shape(a))), private)

@@ -21,11 +21,12 @@ class History:
     algorithm: str
     names: tuple[str, ...]
     user: int | None
+    hyper: dict[str, Any]  # the numbers of the algorithm
     rounds: int
     weights: np.ndarray | None  # [R, r, n] raw, as the rule gave them
     mass: np.ndarray  # [R, r] total weight of those who took part
     arrived: np.ndarray  # [R, n] who took part, with a finite message
-    distance: np.ndarray | None  # [R, 1, n] from the user's message (else the mean one), relative to its norm
+    distance: np.ndarray | None  # [R, 1, n] from the user's message (else the mean one) over its norm; 0: absent
     norm: np.ndarray | None  # [R, n] of each silo's message
     cone: np.ndarray | None  # [R] margin of the cone of messages; 0 or less: they fit in none
     loss: np.ndarray | None  # [R + 1] training loss of the personal model(s)
@@ -90,7 +91,7 @@ class Outcome(NamedTuple):
     stopped: bool
 
 
-def recorded(outcome: Outcome, train: Block, test: Block) -> dict[str, Any]:
+def recorded(outcome: Outcome, train: Block, test: Block, everybody: bool) -> dict[str, Any]:
     """The fields of a `History` that the records of the rounds hold."""
     record = outcome.entries.record
     seen = record.observed
@@ -99,7 +100,6 @@ def recorded(outcome: Outcome, train: Block, test: Block) -> dict[str, Any]:
         lambda first, rest: np.concatenate([np.asarray(first)[None], rest]), outcome.before, outcome.entries.scores
     )
     evaluated = scores.loss.shape[1]
-    everybody = evaluated == train.id.shape[0] and evaluated > 1
     return {
         "weights": record.weights,
         "mass": record.mass,

@@ -89,12 +89,14 @@ def observer(setup: Setup, user: jax.Array | None):
 
 
 def distance_from(x: Tree, user: jax.Array | None, here: jax.Array) -> jax.Array:
-    """Relative distances [n] of the messages from the user's, or from the mean of those who are there."""
+    """Relative distances [n] from the user's message, or from the mean of those who are there; 0 for the absent."""
     if user is not None:
-        return relative_distance(Geometry.from_messages(x), user)
+        distance = relative_distance(Geometry.from_messages(x), user)
+        return jnp.where(here & here[user], distance, 0)
     share = here / jnp.maximum(here.sum(), 1)
     extended = jax.tree.map(lambda a: jnp.concatenate([a, jnp.tensordot(share.astype(a.dtype), a, 1)[None]]), x)
-    return relative_distance(Geometry.from_messages(extended), len(here))[:-1]
+    distance = relative_distance(Geometry.from_messages(extended), len(here))[:-1]
+    return jnp.where(here, distance, 0)
 
 
 def evaluate(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block, user) -> Scores:
@@ -162,7 +164,8 @@ def start(setup: Setup, hyper, params: Tree, train: Block) -> State:
 
 def rollout(setup: Setup, rounds: int, hyper, key, params, train, test, user=None, active=None) -> Trace:
     """A whole run as one pure function: `vmap` it over keys, numbers, users or data."""
-    active = jnp.ones((rounds, train.id.shape[0]), bool) if active is None else active
+    train, test = jax.tree.map(jnp.asarray, (train, test))
+    active = jnp.ones((rounds, train.id.shape[0]), bool) if active is None else jnp.asarray(active)
     state = start(setup, hyper, params, train)
     return advance(setup, rounds, hyper, key, train, test, user, active, state, rounds)
 

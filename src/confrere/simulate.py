@@ -17,7 +17,7 @@ from confrere.core import Block, Bound, Recipe, State, Tree
 from confrere.data.silos import Silos
 from confrere.debug import checked_update
 from confrere.history import History, Outcome, recorded
-from confrere.models import METRICS, Model, default_metrics
+from confrere.models import Model, metrics_of
 from confrere.program import Entry, Setup, advance, numbers, one_round, personal_models, score, start, traffic
 
 RECORDS = ("weights", "distance", "norm", "cone")
@@ -77,37 +77,46 @@ def simulate(
     ((5, 1, 2), (6,), [32, 32])
     """
     rounds = check_rounds(rounds)
+    check_types(model, silos)
     recipe = with_places(algorithm, silos)
     user = recipe.hyper.get("user") if user is None else silos.index(user)
     setup, train, test, part = prepare(recipe, model, silos, user, metrics, record, stop)
     key = resume.key if resume is not None else as_key(seed)
-    hyper = numbers(recipe.hyper)
+    params = initial_params(model, silos, key) if params is None else check_params(params, model, silos)
+    hyper = numbers(recipe.hyper, jax.tree.leaves(params)[0].dtype)
     if resume is not None:
-        check_resume(resume, recipe, silos, rounds)
+        check_resume(resume, recipe, silos, user, setup, params, rounds)
         state, first = resume.state, resume.rounds
     else:
-        if params is None:
-            params = initial_params(model, silos, key)
         state, first = _start(setup, hyper, params, train), 0
     run = run_debug if debug else run_chunks
     who = availability(active, rounds, len(silos))[first:]
     place = None if user is None else jnp.int32(user)
     outcome = run(setup, (hyper, key, train, test, place), who, state, silos.names, progress)
     done = len(outcome.entries.record.mass)
+    sending = who[:done] & (np.array(silos.sizes("train")) > 0)
     up, down = map(int, _traffic(setup, hyper, state, train))
     models = _personal_models(setup, hyper, outcome.state, train)
     history = History(
-        algorithm=recipe.name, names=silos.names, user=user, rounds=done, part=part,
-        bytes_up=who[:done] * np.int64(up), bytes_down=who[:done] * np.int64(down), stopped=outcome.stopped,
+        algorithm=recipe.name, names=silos.names, user=user, hyper=dict(recipe.hyper), rounds=done, part=part,
+        bytes_up=sending * np.int64(up), bytes_down=sending * np.int64(down), stopped=outcome.stopped,
         models=jax.tree.map(np.asarray, models), state=outcome.state, key=key,
-        **recorded(outcome, train, test),
+        **recorded(outcome, train, test, everybody=user is None),
     )  # fmt: skip
     return history if resume is None else resume.then(history)
 
 
+def check_types(model: Model, silos: Silos) -> None:
+    """A model and silos must be what they are called."""
+    if not isinstance(model, Model):
+        raise TypeError(f"a model is what e.g. confrere.models.logistic() returns, not {type(model).__name__}")
+    if not isinstance(silos, Silos):
+        raise TypeError(f"silos are what e.g. Silos.from_arrays(...) returns, not {type(silos).__name__}")
+
+
 def check_rounds(rounds: int) -> int:
     """A whole number of rounds, none allowed."""
-    if isinstance(rounds, bool) or int(rounds) != rounds or rounds < 0:
+    if not isinstance(rounds, int | np.integer) or isinstance(rounds, bool) or rounds < 0:
         raise ValueError(f"rounds must be a whole number, 0 or more, not {rounds!r}")
     return int(rounds)
 
@@ -118,7 +127,20 @@ def as_key(seed: int | jax.Array) -> jax.Array:
         return seed
     if isinstance(seed, jax.Array | np.ndarray) and seed.shape == (2,):
         return jax.random.wrap_key_data(jnp.asarray(seed, jnp.uint32))
+    if not isinstance(seed, int | np.integer):
+        raise TypeError(f"seed must be a whole number or a JAX key, not {seed!r}")
     return jax.random.key(int(seed))
+
+
+def check_params(params: Tree, model: Model, silos: Silos) -> Tree:
+    """The model to start from, if it is one for these silos."""
+    wanted = jax.eval_shape(lambda: initial_params(model, silos, jax.random.key(0)))
+    shapes = lambda tree: jax.tree.map(jnp.shape, tree)  # noqa: E731
+    if jax.tree.structure(params) != jax.tree.structure(wanted) or shapes(params) != shapes(wanted):
+        raise ValueError(f"params must have the shapes {shapes(wanted)}, not {shapes(params)}")
+    if not all(np.isfinite(a).all() for a in jax.tree.leaves(params)):
+        raise ValueError("params must be finite, but some are not")
+    return jax.tree.map(jnp.asarray, params)
 
 
 def initial_params(model: Model, silos: Silos, key: jax.Array) -> Tree:
@@ -138,8 +160,8 @@ def with_places(recipe: Recipe, silos: Silos) -> Recipe:
 
 def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metrics, record, stop):
     """What is static about the run, its training rows, the rows it is measured on, and their name."""
-    chosen = default_metrics(model.task) if metrics is None else tuple(metrics)
-    check_words("metrics", chosen, tuple(METRICS))
+    chosen = metrics_of(model.task) if metrics is None else metrics
+    check_words(f"metrics of a {model.task}", chosen, metrics_of(model.task))
     check_words("record", record, RECORDS)
     if stop not in (None, "cone"):
         raise ValueError(f"stop must be None or 'cone', not {stop!r}")
@@ -149,16 +171,18 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
     part = "test" if sum(silos.sizes("test")) > 0 else "train"
     if user is not None and silos.sizes(part)[user] == 0:
         part = "train"
-    setup = Setup(make, model, chosen, bool(chosen), tuple(sorted(record)), stop == "cone")
-    return setup, on_devices(silos.block("train")), on_devices(silos.block(part)), part
+    setup = Setup(make, model, tuple(chosen), bool(chosen), tuple(sorted(record)), stop == "cone")
+    return setup, on_devices(silos.block("train"), model), on_devices(silos.block(part), model), part
 
 
-def on_devices(block: Block) -> Block:
+def on_devices(block: Block, model: Model) -> Block:
     """The rows where they are worked on: spread over all devices, silo by silo, if that is worth it and comes out even.
 
     With several devices (on a CPU: those that `jax_num_cpu_devices` asks for before JAX starts) JAX then cuts the whole
     program along the silos. Below a megabyte the devices would wait for one another longer than they work.
     """
+    if model.task == "classification":
+        block = block._replace(y=block.y.astype(np.int32))
     devices = jax.local_devices()
     if len(devices) == 1 or len(block.id) % len(devices) or block.X.nbytes < SHARD_BYTES:
         return jax.device_put(block)
@@ -168,9 +192,11 @@ def on_devices(block: Block) -> Block:
 
 def check_words(what: str, given: Sequence[str], known: Sequence[str]) -> None:
     """Refuse words that mean nothing here."""
-    unknown = [w for w in given if w not in known]
-    if isinstance(given, str) or unknown:
-        raise ValueError(f"{what}: {given!r} has what is not known here; choose out of {', '.join(known)}")
+    if isinstance(given, str):
+        raise ValueError(f"{what}: give a list of names, not {given!r}; choose out of {', '.join(known)}")
+    unknown = [word for word in given if word not in known]
+    if unknown:
+        raise ValueError(f"{what}: {', '.join(map(str, unknown))} is not known; choose out of {', '.join(known)}")
 
 
 def availability(active: Any, rounds: int, n: int) -> np.ndarray:
@@ -183,13 +209,22 @@ def availability(active: Any, rounds: int, n: int) -> np.ndarray:
     return trace > 0
 
 
-def check_resume(resume: History, recipe: Recipe, silos: Silos, rounds: int) -> None:
+def check_resume(
+    resume: History, recipe: Recipe, silos: Silos, user: int | None, setup: Setup, params: Tree, rounds: int
+) -> None:
     """A run can only go on as what it was, and only forward."""
-    if (resume.algorithm, resume.names) != (recipe.name, silos.names):
-        raise ValueError(
-            f"the run to resume is {resume.algorithm} on {', '.join(resume.names)}, "
-            f"not {recipe.name} on {', '.join(silos.names)}"
-        )
+    shapes = lambda tree, skip: jax.tree.map(lambda a: jnp.shape(a)[skip:], tree)  # noqa: E731
+    kept = {name for name in ("weights", "distance", "norm", "cone") if getattr(resume, name) is not None}
+    for what, was, now in (
+        ("algorithm", resume.algorithm, recipe.name),
+        ("silos", resume.names, silos.names),
+        ("user", resume.user, user),
+        ("metrics", sorted(resume.metrics), sorted(setup.metrics)),
+        ("records", sorted(kept - {"cone"}), sorted(set(setup.record) - {"cone"})),
+        ("model", shapes(resume.models, 1), shapes(params, 0)),
+    ):
+        if was != now:
+            raise ValueError(f"the run to resume had other {what}: {was}, not {now}")
     if rounds < resume.rounds:
         raise ValueError(f"the run to resume has {resume.rounds} rounds already; ask for at least as many in all")
 

@@ -23,7 +23,7 @@ class Cone(NamedTuple):
     axis: jax.Array
 
 
-def cone(geometry: Geometry, active: Any = None, steps: int = 1000) -> Cone:
+def cone(geometry: Geometry, active: Any = None, steps: int = 10_000) -> Cone:
     """Do all (active) messages fit in a cone? Decided from their inner products.
 
     A `fits` is certain: the axis found has a positive inner product with every message. A message of norm zero fits in
@@ -46,8 +46,9 @@ def cone(geometry: Geometry, active: Any = None, steps: int = 1000) -> Cone:
     least = jnp.where(here, along, jnp.inf).min()
     size = jnp.sqrt(jnp.maximum(axis @ along, 0))
     margin = jnp.where(size > 0, least / jnp.where(size > 0, size, 1), 0)
+    fits = least > tolerance
     nobody = ~here.any()
-    return Cone(nobody | (least > tolerance), jnp.where(nobody, 1, margin), axis)
+    return Cone(nobody | fits, jnp.where(nobody, 1, jnp.where(fits, margin, jnp.minimum(margin, 0))), axis)
 
 
 def nearest_point(gram: jax.Array, here: jax.Array, steps: int) -> tuple[jax.Array, jax.Array]:

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Algorithm, Block, Bound, Client, Ctx, Recipe, State, Tree, federate, silo_keys, silo_view
+from confrere.core import Algorithm, Block, Bound, Client, Ctx, Recipe, Tree, federate, silo_keys, silo_view
 from confrere.debug import checked_update
 from confrere.models import Model, logistic
-from confrere.program import Setup, Trace, numbers, rollout, start
+from confrere.program import Setup, Trace, advance, numbers, rollout, start
 
 Make = Callable[[list[int]], Recipe]
 
@@ -63,6 +63,7 @@ def check_algorithm(
     check_weights(case)
     check_same_key_same_bits(case)
     check_resume(case)
+    check_vmap(case)
     check_padding(case)
     check_permutation(case)
     check_equal_silos(case)
@@ -113,6 +114,7 @@ class Case(NamedTuple):
 
 
 _run = jax.jit(rollout, static_argnums=(0, 1))
+_advance = jax.jit(advance, static_argnums=(0, 1))
 
 
 def gap(one: Tree, two: Tree) -> float:
@@ -136,8 +138,11 @@ def close(case: Case, what: str, one: Tree, two: Tree) -> None:
 
 def same(what: str, one: Tree, two: Tree) -> None:
     """Fail with the property's name unless the two have the same bits."""
-    equal = jax.tree.map(lambda a, b: bool(np.array_equal(a, b, equal_nan=True)), one, two)
-    assert all(jax.tree.leaves(equal)), f"{what}: the bits differ (by {gap(one, two):.2e})"
+
+    def bits(a):
+        return np.asarray(a).dtype.name, np.shape(a), np.asarray(a).tobytes()
+
+    assert jax.tree.map(bits, one) == jax.tree.map(bits, two), f"{what}: the bits differ"
 
 
 def finite(what: str, tree: Tree) -> None:
@@ -172,15 +177,21 @@ def check_shapes_are_static(case: Case) -> None:
 
 
 def check_weights(case: Case) -> None:
-    """Weights are finite and not negative, and rows that count sum to one."""
-    record = case.run().entries.record
-    finite("weights and masses are finite", (record.weights, record.mass))
-    if record.weights is not None:
-        weights = np.asarray(record.weights)
-        assert (weights >= 0).all(), f"a weight is negative: {weights.min()}"
-        total = (weights * np.asarray(record.arrived)[:, None, :]).sum(axis=2)
-        found = gap(np.asarray(record.mass)[np.asarray(record.mass) > 0], total[np.asarray(record.mass) > 0])
-        assert found < 1e-4, f"the mass is not the weight of those who took part: off by {found:.1e}"
+    """Weights are finite and not negative; the mass is the weight of those who took part, or 0."""
+    n = len(case.order)
+    active = (np.arange(case.problem.rounds)[:, None] + np.arange(n)) % 3 > 0  # everybody is away now and then
+    active[-1] = False
+    for trace in (case.run(), case.run(active=active)):
+        record = trace.entries.record
+        finite("weights and masses are finite", (record.weights, record.mass))
+        mass, here = np.asarray(record.mass), np.asarray(record.arrived)
+        assert (mass[~here.any(axis=1)] == 0).all(), "nobody took part, but there is mass"
+        if record.weights is not None:
+            weights = np.asarray(record.weights)
+            assert (weights >= 0).all(), f"a weight is negative: {weights.min()}"
+            total = (weights * here[:, None, :]).sum(axis=2)
+            found = gap(mass[mass > 0], total[mass > 0])
+            assert found < 1e-4, f"the mass is not the weight of those who took part: off by {found:.1e}"
 
 
 def check_same_key_same_bits(case: Case) -> None:
@@ -189,13 +200,35 @@ def check_same_key_same_bits(case: Case) -> None:
 
 
 def check_resume(case: Case) -> None:
-    """Rounds one by one, as after an interruption, agree with the whole run."""
-    algorithm, data = case.algorithm(), case.problem.data
-    update = jax.jit(lambda state: algorithm.update(state, data, jax.random.key(1))[0])
-    state: State = algorithm.init(case.problem.params, data)
-    for _ in range(case.problem.rounds):
-        state = update(jax.tree.map(lambda a: jnp.asarray(np.array(a)), state))
-    close(case, "a run resumed at every round agrees with the run at once", state, case.run().state)
+    """A run interrupted after every round, its state written out and read again, has the bits of the run at once."""
+    recipe, data, rounds = case.make(case.order), case.problem.data, case.problem.rounds
+    setup, hyper = case.setup(recipe), numbers(recipe.hyper)
+    everybody = np.ones((rounds, len(case.order)), bool)
+
+    def go_on(state, count):
+        given = (hyper, jax.random.key(1), data, data, None, everybody)
+        return _advance(setup, rounds, *given, state, count).state
+
+    begin = start(setup, hyper, case.problem.params, data)
+    state = begin
+    for _ in range(rounds):
+        state = go_on(jax.tree.map(lambda a: jnp.asarray(np.array(a)), state), 1)
+    same("a run resumed after every round is the run at once", go_on(begin, rounds), state)
+
+
+def check_vmap(case: Case) -> None:
+    """Two runs side by side are the two runs by themselves."""
+    recipe, data, rounds = case.make(case.order), case.problem.data, case.problem.rounds
+    setup, hyper = case.setup(recipe), numbers(recipe.hyper)
+
+    def run(key):
+        return rollout(setup, rounds, hyper, key, case.problem.params, data, data).state.inbox
+
+    keys = jax.random.split(jax.random.key(1), 2)
+    beside = jax.jit(jax.vmap(run))(keys)
+    for k in range(2):
+        alone = jax.jit(run)(keys[k])
+        close(case, "runs side by side are the runs by themselves", alone, jax.tree.map(lambda a, k=k: a[k], beside))
 
 
 def check_padding(case: Case) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from confrere.checks import check_counts
 from confrere.clients.shuffle import shuffle
 from confrere.core import Batch, Block
 
@@ -93,9 +94,7 @@ def plan_for(order: Order, batch: int | None, steps: int | None, epochs: int | N
         raise ValueError(f"order must be 'shuffled', 'cyclic' or 'full', not {order!r}")
     if steps is not None and epochs is not None:
         raise ValueError("give epochs or steps, not both")
-    for name, number in (("batch", batch), ("steps", steps), ("epochs", epochs)):
-        if number is not None and (int(number) != number or number < 1):
-            raise ValueError(f"{name} must be a whole number above 0, not {number!r}")
+    check_counts(batch=batch, steps=steps, epochs=epochs)
     if order == "full" or batch is None:
         return full(steps or epochs or 1)
     if order == "cyclic":

@@ -5,6 +5,7 @@ SHA-256 is checked at every use.
 """
 
 import hashlib
+import http.client
 import importlib.metadata
 import os
 import urllib.error
@@ -63,9 +64,12 @@ def download(url: str, name: str, digest: str) -> Path:
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:
             partial.write_bytes(answer.read())
-        check_file(partial, digest)
+        if sha256(partial) != digest:
+            raise DataNotFound(f"what {url} sent is not the expected file (SHA-256 {sha256(partial)[:12]}...)")
         partial.replace(place)
-    except (urllib.error.URLError, OSError) as problem:
+    except DataNotFound:
+        raise
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as problem:
         raise DataNotFound(f"could not download {url}: {problem}") from problem
     finally:
         partial.unlink(missing_ok=True)

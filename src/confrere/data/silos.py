@@ -13,6 +13,13 @@ PartName = Literal["train", "validation", "test"]
 PARTS: tuple[str, ...] = get_args(PartName)
 
 
+def part_number(part: str) -> int:
+    """The number that stands for a part."""
+    if part not in PARTS:
+        raise ValueError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
+    return PARTS.index(part)
+
+
 @dataclass(frozen=True)
 class Silo:
     """One data holder's rows; `part` says for each row which part it belongs to (its place in `PARTS`)."""
@@ -24,12 +31,12 @@ class Silo:
 
     def rows(self, part: PartName) -> tuple[np.ndarray, np.ndarray]:
         """X and y of one part, in the order of the rows."""
-        chosen = self.part == PARTS.index(part)
+        chosen = self.part == part_number(part)
         return self.X[chosen], self.y[chosen]
 
     def count(self, part: PartName) -> int:
         """The number of rows of one part."""
-        return int((self.part == PARTS.index(part)).sum())
+        return int((self.part == part_number(part)).sum())
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,12 @@ class Silos:
 
         Labels of a classification are class numbers 0, 1, ...; use `split` to set test rows aside.
         """
-        pairs = [(np.asarray(X), np.asarray(y)) for X, y in arrays]
+        pairs = list(arrays)
         if not pairs:
             raise ValueError("no silo given: pass a list of (X, y) pairs, one per silo")
         names = tuple(str(i) for i in range(len(pairs))) if names is None else tuple(map(str, names))
         check_names(names, len(pairs))
-        silos = tuple(checked_silo(name, X, y) for name, (X, y) in zip(names, pairs, strict=True))
+        silos = tuple(checked_silo(name, *pair) for name, pair in zip(names, pairs, strict=True))
         width = check_widths(silos)
         features = tuple(f"x{j}" for j in range(width)) if feature_names is None else tuple(feature_names)
         if len(features) != width:
@@ -92,10 +99,11 @@ class Silos:
             if which not in self.names:
                 raise KeyError(f"there is no silo {which!r}; the silos are {', '.join(self.names)}")
             return self.names.index(which)
-        place = int(which)
-        if not 0 <= place < len(self):
-            raise IndexError(f"there is no silo {place}; there are {len(self)}, counted from 0")
-        return place
+        if not isinstance(which, int | np.integer) or isinstance(which, bool):
+            raise TypeError(f"a silo is given by its name or its place (a whole number), not {which!r}")
+        if not 0 <= which < len(self):
+            raise IndexError(f"there is no silo {which}; there are {len(self)}, counted from 0")
+        return int(which)
 
     def split(self, test: float = 0.5, validation: float = 0.0, seed: int = 0) -> "Silos":
         """Set a share of each silo's rows aside at random, for test and for validation."""
@@ -159,11 +167,21 @@ class Silos:
         if m < max(counts):
             raise ValueError(f"a block of {m} rows is too small: the largest silo has {max(counts)}")
         X = np.zeros((len(self), m, *self.silos[0].X.shape[1:]), precision)
-        whole = all(s.y.dtype.kind != "f" for s in self.silos)
-        y = np.zeros((len(self), m), np.int32 if whole else precision)
+        y = np.zeros((len(self), m), np.int32 if all(fits_int32(s.y) for s in self.silos) else precision)
         for i, silo in enumerate(self.silos):
-            X[i, : counts[i]], y[i, : counts[i]] = silo.rows(part)
+            own_X, own_y = silo.rows(part)
+            with np.errstate(over="ignore"):
+                X[i, : counts[i]], y[i, : counts[i]] = own_X, own_y
+            if np.isinf(X[i]).sum() > np.isinf(own_X).sum() or np.isinf(y[i]).sum() > np.isinf(own_y).sum():
+                raise ValueError(f"silo {silo.name!r} has numbers too large for {precision}: rescale them")
+        for array in (X, y):
+            array.flags.writeable = False  # the block is kept, and handed out again
         return Block(X, y, np.asarray(counts, np.int32), np.arange(len(self), dtype=np.int32))  # type: ignore[arg-type]
+
+
+def fits_int32(y: np.ndarray) -> bool:
+    """Whether labels are whole numbers that 32 bits can hold."""
+    return y.dtype.kind != "f" and (y.size == 0 or bool(np.abs(y.astype(np.float64)).max() < 2**31))
 
 
 def check_names(names: tuple[str, ...], count: int) -> None:
@@ -186,9 +204,18 @@ def check_widths(silos: Sequence[Silo]) -> int:
     return width[0]
 
 
-def checked_silo(name: str, X: np.ndarray, y: np.ndarray) -> Silo:
+def as_array(name: str, what: str, values: Any) -> np.ndarray:
+    """Values as an array of their own, or an error that names the silo."""
+    try:
+        return np.array(values)
+    except ValueError as problem:
+        raise ValueError(f"silo {name!r}: {what} is ragged: its rows must have the same length") from problem
+
+
+def checked_silo(name: str, X: Any, y: Any) -> Silo:
     """A silo from arrays, or an error that says what is wrong with which."""
-    if X.ndim < 2:
+    X, y = as_array(name, "X", X), as_array(name, "y", y)
+    if X.ndim != 2:
         raise ValueError(f"silo {name!r}: X must have rows and columns, but its shape is {X.shape}")
     if y.ndim != 1 or len(y) != len(X):
         raise ValueError(f"silo {name!r}: y must be one label per row ({len(X)}), but its shape is {y.shape}")

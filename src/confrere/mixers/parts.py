@@ -39,7 +39,7 @@ def add() -> Part:
     """Add the mean, scaled by the share of silos that took part: c + |S|/N mean(dc), as in SCAFFOLD."""
 
     def update(mixed, message, held, state, ctx):
-        share = present(ctx).mean()
+        share = present(ctx).mean(dtype=jnp.result_type(float))
         return jax.tree.map(lambda h, m: h + (share * m).astype(h.dtype), held, mixed.mean), state
 
     return Part(lambda held, message: (), update)
@@ -59,6 +59,6 @@ def table() -> Part:
         if mixed.weights is None:
             raise ValueError("table() needs a rule with weights, such as weighted(...)")
         share, mass = normalise(jnp.where(known, mixed.weights, 0))
-        return rows_where(mass > 0, combine_rows(share, last), held), (known, last)
+        return rows_where((mass > 0) & (mixed.mass > 0), combine_rows(share, last), held), (known, last)
 
     return Part(init, update)

@@ -31,9 +31,7 @@ def server(rule: Rule, deliver: Literal["same", "own", "all"] = "same", **parts:
 
     def init(shared, message):
         n = silo_count(message)
-        missing = sorted(set(shared) - set(chosen))
-        if missing:
-            raise ValueError(f"the server has no part for {', '.join(missing)}: say e.g. {missing[0]}=replace()")
+        check_parts(set(chosen), set(shared), set(message))
         held = hold(shared, n)
         mass = first_mass(rule, message, n)
         models = jax.tree.leaves(held)[0].shape[0]
@@ -69,6 +67,16 @@ def first_mass(rule: Rule, message, n: int) -> jax.Array:
 
     spec = jax.eval_shape(mass)
     return jnp.zeros(spec.shape, spec.dtype)
+
+
+def check_parts(parts: set[str], shared: set[str], message: set[str]) -> None:
+    """Every part of what is shared needs a part of the server, and every part of the server a part of both."""
+    for name in sorted(shared - parts):
+        raise ValueError(f"the server has no part for {name!r} of what silos share: say e.g. {name}=replace()")
+    for name in sorted(parts - shared):
+        raise ValueError(f"the server has a part {name!r}, but the client shares only {', '.join(sorted(shared))}")
+    for name in sorted(parts - message):
+        raise ValueError(f"the server has a part {name!r}, but the messages have only {', '.join(sorted(message))}")
 
 
 def check_shapes(held, message) -> None:

@@ -1,8 +1,8 @@
 """Models: plain functions on dict pytrees, so that n models stacked are one more axis."""
 
 from confrere.models.linear import linear, logistic
-from confrere.models.metrics import METRICS, default_metrics
+from confrere.models.metrics import METRICS, metrics_of
 from confrere.models.mlp import mlp
 from confrere.models.model import Model
 
-__all__ = ["METRICS", "Model", "default_metrics", "linear", "logistic", "mlp"]
+__all__ = ["METRICS", "Model", "linear", "logistic", "metrics_of", "mlp"]

@@ -53,7 +53,7 @@ def one_against_rest(score: jax.Array, positive: jax.Array, live: jax.Array) -> 
     ordered = jnp.sort(jnp.where(negative, value, jnp.inf))
     below = jnp.searchsorted(ordered, value, side="left")
     upto = jnp.searchsorted(ordered, value, side="right")
-    pairs = positive.sum() * negative.sum()
+    pairs = positive.sum(dtype=score.dtype) * negative.sum(dtype=score.dtype)
     wins = jnp.where(positive, (below + upto) / 2, 0).sum()
     return jnp.where(pairs > 0, wins / jnp.maximum(pairs, 1), 0.5), pairs > 0
 
@@ -72,6 +72,6 @@ METRICS: dict[str, Callable[[jax.Array, jax.Array, jax.Array], jax.Array]] = {
 }
 
 
-def default_metrics(task: Task) -> tuple[str, ...]:
-    """The metrics that make sense for a task."""
-    return ("rmse",) if task == "regression" else ("accuracy", "balanced_accuracy", "log_loss", "auroc")
+def metrics_of(task: Task) -> tuple[str, ...]:
+    """The metrics that mean something for a task; they are what is measured unless said otherwise."""
+    return ("rmse",) if task == "regression" else tuple(name for name in METRICS if name != "rmse")

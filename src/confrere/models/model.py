@@ -56,7 +56,8 @@ def model_of(init: Init, apply: Apply, task: Task, name: str) -> Model:
     """A model whose loss follows from its task."""
 
     def loss(params: Tree, batch: Batch) -> jax.Array:
-        return mean_over_live(row_losses(task, apply(params, blank_padding(batch)), batch.y), batch.live)
+        y = jnp.where(batch.live, batch.y, 0)
+        return mean_over_live(row_losses(task, apply(params, blank_padding(batch)), y), batch.live)
 
     return Model(init, apply, loss, task, name)
 

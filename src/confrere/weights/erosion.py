@@ -22,15 +22,19 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from confrere.checks import check_counts, check_numbers
 from confrere.core import Ctx, Geometry, Weights, present
 
 
 class Eroded(NamedTuple):
-    """What Weight Erosion remembers: the weights, in how many rounds each silo took part, who was ever seen."""
+    """What Weight Erosion remembers of every silo [n]: its weight, in how many rounds it took part, whether it was ever
+    seen, and how far it has come through its rows: whole passes, and rows of the pass under way."""
 
-    alpha: jax.Array  # [n]
-    rounds: jax.Array  # [n] int32
-    seen: jax.Array  # [n] bool
+    alpha: jax.Array
+    rounds: jax.Array
+    seen: jax.Array
+    passes: jax.Array
+    rows: jax.Array
 
 
 def relative_distance(geometry: Geometry, user) -> jax.Array:
@@ -39,18 +43,27 @@ def relative_distance(geometry: Geometry, user) -> jax.Array:
     own = geometry.norm(user)
     largest = jnp.finfo(distance.dtype).max
     ratio = distance / jnp.where(own > 0, own, 1)
-    return jnp.where(distance > 0, jnp.where(own > 0, jnp.minimum(ratio, largest), largest), 0)
+    far = jnp.where((own > 0) & (ratio < largest), ratio, largest)  # also where the ratio overflows
+    return jnp.where(distance > 0, far, 0)
 
 
-def passes_through(rounds: jax.Array, size: jax.Array, batch: int | None, passes: str) -> jax.Array:
-    """How often a silo's rows have been used when it takes part after `rounds` earlier rounds."""
-    if passes == "code":
-        rounds = rounds + 1
-    if batch is None:
-        return rounds
-    if passes == "code":
-        return rounds // jnp.maximum(-(-size // batch), 1)
-    return rounds * batch // jnp.maximum(size, 1)
+def passes_before(state: Eroded, size: jax.Array, batch: int | None, steps: int, passes: str) -> jax.Array:
+    """How often each silo's rows have been used, as the paper counts it, or as the authors' program does."""
+    if passes == "paper":
+        return state.passes
+    batches = 1 if batch is None else jnp.maximum(-(-size // batch), 1)
+    return (state.rounds + 1) * steps // batches
+
+
+def further(
+    state: Eroded, here: jax.Array, size: jax.Array, batch: int | None, steps: int
+) -> tuple[jax.Array, jax.Array]:
+    """Passes and rows after this round; exact for any number of rounds, as the product of rounds and rows is not."""
+    total = jnp.maximum(size, 1)
+    used = total * steps if batch is None else batch * steps
+    rows = state.rows + used % total
+    passes = state.passes + used // total + rows // total
+    return jnp.where(here, passes, state.passes), jnp.where(here, rows % total, state.rows)
 
 
 def typical(alpha: jax.Array, among: jax.Array, newcomer: str) -> jax.Array:
@@ -72,13 +85,14 @@ def erosion(
     passes: Literal["paper", "code"] = "paper",
     newcomer: Literal["mean", "median"] = "mean",
     size_prior=None,
+    steps: int = 1,
 ) -> Weights:
     """The weights of Weight Erosion for one user: raw alphas, W[1, n].
 
     The user's own weight stays 1. A silo that is absent keeps its weight; if the user is absent nobody's weight
     changes and no message counts. A silo first seen later than the others starts at the mean (or median) weight
-    of all silos seen before, the user included. `batch` is the number of rows a message is made of, None for
-    all of them. `size_prior` is the paper's further "weight beta_i": a fixed factor (|S_i| / |S_user|) to that
+    of all silos seen before, the user included. A message is made of `steps` batches of `batch` rows, None for
+    all rows. `size_prior` is the paper's further "weight beta_i": a fixed factor (|S_i| / |S_user|) to that
     power, apart from alpha (1: by size; None: no such factor).
 
     >>> import confrere as cf
@@ -88,32 +102,41 @@ def erosion(
     >>> [round(float(a), 3) for a in W[0]]
     [1.0, 1.0, 0.8]
     """
-    if passes not in ("paper", "code"):
-        raise ValueError(f"passes must be 'paper' or 'code', not {passes!r}")
-    if newcomer not in ("mean", "median"):
-        raise ValueError(f"newcomer must be 'mean' or 'median', not {newcomer!r}")
-    if batch is not None and (int(batch) != batch or batch < 1):
-        raise ValueError(f"batch must be a whole number above 0 or None, not {batch!r}")
+    check_choices(passes, newcomer)
+    check_counts(batch=batch, steps=steps)
+    check_numbers(p_d=p_d, p_s=p_s)
 
     def init(n: int) -> Eroded:
-        return Eroded(jnp.ones(n), jnp.zeros(n, jnp.int32), jnp.zeros(n, bool))
+        if isinstance(user, int) and not 0 <= user < n:
+            raise IndexError(f"there is no silo {user} to be the user; there are {n}, counted from 0")
+        zeros = jnp.zeros(n, jnp.int32)
+        return Eroded(jnp.ones(n), zeros, jnp.zeros(n, bool), zeros, zeros)
 
     def update(geometry: Geometry, state: Eroded, ctx: Ctx):
         here = present(ctx) if ctx.age is None else present(ctx) & (jnp.asarray(ctx.age) == 0)
         size = jnp.asarray(ctx.size, jnp.int32)
         start = typical(state.alpha, state.seen, newcomer)
         alpha = jnp.where(here & ~state.seen, start, state.alpha)
-        penalty = (1 + p_s * passes_through(state.rounds, size, batch, passes)) * p_d
+        penalty = (1 + p_s * passes_before(state, size, batch, steps, passes)) * p_d
+        penalty = jnp.minimum(penalty, jnp.finfo(alpha.dtype).max)
         eroded = jnp.maximum(0, alpha - penalty * relative_distance(geometry, user))
         alpha = jnp.where(here & here[user], eroded, alpha).astype(state.alpha.dtype)
         weights = alpha if size_prior is None else alpha * size_factor(size, user, size_prior)
         rounds = state.rounds + here.astype(jnp.int32)
-        return weights[None], Eroded(alpha, rounds, state.seen | here)
+        return weights[None], Eroded(alpha, rounds, state.seen | here, *further(state, here, size, batch, steps))
 
     return Weights(init, update, needs=user)
 
 
+def check_choices(passes: str, newcomer: str) -> None:
+    """Refuse words that mean nothing here."""
+    if passes not in ("paper", "code"):
+        raise ValueError(f"passes must be 'paper' or 'code', not {passes!r}")
+    if newcomer not in ("mean", "median"):
+        raise ValueError(f"newcomer must be 'mean' or 'median', not {newcomer!r}")
+
+
 def size_factor(size: jax.Array, user, power) -> jax.Array:
     """beta_i = (|S_i| / |S_user|)^power; an empty silo counts as one row."""
-    rows = jnp.maximum(size, 1)
+    rows = jnp.maximum(size, 1).astype(jnp.result_type(float))
     return (rows / rows[user]) ** power
