@@ -1,4 +1,4 @@
-from . import clients, data, mixers, models, testing, weights
+from . import clients, data, mixers, models, stopping, testing, weights
 from .algorithms import fedavg, fedsgd, fine_tuned, local, weight_erosion
 from .core import (
     Algorithm,
@@ -57,6 +57,7 @@ __all__ = [
     "models",
     "rollout",
     "simulate",
+    "stopping",
     "testing",
     "weight_erosion",
     "weighted",

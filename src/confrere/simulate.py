@@ -134,7 +134,7 @@ def as_key(seed: int | jax.Array) -> jax.Array:
 
 def check_params(params: Tree, model: Model, silos: Silos) -> Tree:
     """The model to start from, if it is one for these silos."""
-    wanted = jax.eval_shape(lambda: initial_params(model, silos, jax.random.key(0)))
+    wanted = params_spec(model, len(silos.feature_names), outputs_of(model, silos))
     shapes = lambda tree: jax.tree.map(jnp.shape, tree)  # noqa: E731
     if jax.tree.structure(params) != jax.tree.structure(wanted) or shapes(params) != shapes(wanted):
         raise ValueError(f"params must have the shapes {shapes(wanted)}, not {shapes(params)}")
@@ -143,10 +143,20 @@ def check_params(params: Tree, model: Model, silos: Silos) -> Tree:
     return jax.tree.map(jnp.asarray, params)
 
 
+@functools.lru_cache
+def params_spec(model: Model, inputs: int, outputs: int) -> Tree:
+    """The shapes of a model's parameters."""
+    return jax.eval_shape(lambda: model.init(jax.random.key(0), inputs, outputs))
+
+
+def outputs_of(model: Model, silos: Silos) -> int:
+    """How many outputs a model has on these silos."""
+    return silos.classes() if model.task == "classification" else 1
+
+
 def initial_params(model: Model, silos: Silos, key: jax.Array) -> Tree:
     """The model before round 1; the key of round 0, which no round uses."""
-    outputs = silos.classes() if model.task == "classification" else 1
-    return model.init(jax.random.fold_in(key, 0), len(silos.feature_names), outputs)
+    return model.init(jax.random.fold_in(key, 0), len(silos.feature_names), outputs_of(model, silos))
 
 
 def with_places(recipe: Recipe, silos: Silos) -> Recipe:

@@ -52,7 +52,7 @@ class Silos:
     silos: tuple[Silo, ...]
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...] | None = None  # the classes in order; None: numbers as they are
-    _blocks: dict[Any, Block] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # found once, kept
 
     @classmethod
     def from_arrays(
@@ -91,7 +91,10 @@ class Silos:
 
     def sizes(self, part: PartName = "train") -> tuple[int, ...]:
         """The number of rows of a part, silo by silo."""
-        return tuple(s.count(part) for s in self.silos)
+        key = ("sizes", part)
+        if key not in self._known:
+            self._known[key] = tuple(s.count(part) for s in self.silos)
+        return self._known[key]
 
     def index(self, which: int | str) -> int:
         """The place of a silo, given its name or its place."""
@@ -141,6 +144,11 @@ class Silos:
 
     def classes(self) -> int:
         """The number of classes, if the labels are class numbers."""
+        if "classes" not in self._known:
+            self._known["classes"] = self._count_classes()
+        return self._known["classes"]
+
+    def _count_classes(self) -> int:
         for silo in self.silos:
             wrong = (silo.y < 0) | (silo.y != np.floor(silo.y))
             if wrong.any():
@@ -156,10 +164,10 @@ class Silos:
     def block(self, part: PartName = "train", rows: int | None = None) -> Block:
         """All silos' rows of one part, padded to one block (at least one row, or `rows` if given)."""
         precision = np.dtype(jnp.result_type(float))
-        key = (part, rows, precision)
-        if key not in self._blocks:
-            self._blocks[key] = self._make_block(part, rows, precision)
-        return self._blocks[key]
+        key = ("block", part, rows, precision)
+        if key not in self._known:
+            self._known[key] = self._make_block(part, rows, precision)
+        return self._known[key]
 
     def _make_block(self, part: PartName, rows: int | None, precision: np.dtype[Any]) -> Block:
         counts = self.sizes(part)

@@ -1,0 +1,65 @@
+"""Where the time goes, for the goals that are missed: the same program with the shuffle taken out, part by part."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from interleave import medians_ms
+from sections.composition import ROUNDS, block_and_start
+from tasks import TASKS, Task
+
+import confrere as cf
+from confrere.clients.shuffle import random_words, shuffle
+from confrere.core import silo_keys
+from confrere.program import Setup, advance, numbers, start
+
+
+def section(quick: bool) -> str:
+    """A table per task: whole rounds, rounds without shuffles, and the drawing by itself."""
+    lines = ["## Where the time goes", "", __doc__.replace("\n", " "), ""]
+    lines += [
+        "Rounds in fixed order take contiguous slices, so the difference is shuffling and gathering. One device here, and no "
+        "Python around the program, so the numbers are not those of the comparison.",
+        "",
+    ]
+    lines += ["| task | part | ms per round | share |", "|---|---|---|---|"]
+    for name, rounds in ROUNDS.items():
+        task = TASKS[name]
+        parts = {
+            "whole rounds": rounds_of(task, rounds, "shuffled"),
+            "rounds in fixed order": rounds_of(task, rounds, "cyclic"),
+            "keys and random words alone": drawing(task, rounds, random_words),
+            "keys, random words and sort alone": drawing(task, rounds, shuffle),
+        }
+        found = medians_ms(parts, 3 if quick else 21)
+        whole = found["whole rounds"]
+        lines += [f"| {name} | {part} | {ms / rounds:.4f} | {ms / whole:.0%} |" for part, ms in found.items()]
+    return "\n".join(lines)
+
+
+def rounds_of(task: Task, rounds: int, order: str) -> Callable[[], object]:
+    """The task's recipe with its rows in the given order."""
+    recipe = cf.fedsgd if task.steps == 1 else cf.fedavg
+    made = recipe(lr=task.lr, batch=task.batch, weights="uniform", order=order)
+    setup = Setup(made.make, cf.models.logistic(), (), False, ())
+    data, params = block_and_start(task)
+    hyper, key, active = numbers(made.hyper), jax.random.key(0), jnp.ones((rounds, task.silos), bool)
+    state = start(setup, hyper, params, data)
+    program = jax.jit(advance, static_argnums=(0, 1))
+    return lambda: program(setup, rounds, hyper, key, data, data, None, active, state, rounds)
+
+
+def drawing(task: Task, rounds: int, draw: Callable[..., jax.Array]) -> Callable[[], object]:
+    """Only the keys of all silos, and what is drawn from them."""
+    data, _ = block_and_start(task)
+
+    @jax.jit
+    def run(key, data):
+        def body(k, total):
+            keys = silo_keys(key, k + 1, data.id)[1]
+            return total + jax.vmap(lambda one, size: draw(one, size, task.rows))(keys, data.size).astype(jnp.uint32)
+
+        return jax.lax.fori_loop(0, rounds, body, jnp.zeros((task.silos, task.rows), jnp.uint32))
+
+    key = jax.random.key(0)
+    return lambda: run(key, data)
