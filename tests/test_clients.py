@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import confrere as cf
+from confrere.clients.shuffle import shuffle
 from confrere.core import silo_keys
 
 # Losses that tell which rows they saw, and when
@@ -445,3 +446,17 @@ def test_a_silo_without_rows_sends_zeros():
     inbox, private = start(client, {"w": jnp.ones((3, 1)), "b": jnp.ones(1)})
     message, _ = client.update(inbox, private, empty, context(empty))
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(message))
+
+
+def test_batches_of_a_large_silo_are_spread_over_all_its_rows():
+    m, batch = 300_000, 32
+    first = jax.jit(jax.vmap(lambda k: shuffle(k, jnp.int32(m), m)[:batch]))(jax.random.split(jax.random.key(0), 60))
+    place = np.asarray(first) / m
+    assert place.mean(axis=1).std() == pytest.approx(np.sqrt(1 / 12 / batch), rel=0.3)
+    assert (np.diff(np.asarray(first), axis=1) > 0).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_shuffle_of_a_large_silo_keeps_padding_behind():
+    order = np.asarray(shuffle(jax.random.key(1), jnp.int32(20_000), 20_010))
+    assert sorted(order[:20_000]) == list(range(20_000))
+    assert order[20_000:].tolist() == list(range(20_000, 20_010))

@@ -149,9 +149,7 @@ def test_the_default_counts_passes_as_the_paper_does():
 def test_a_long_run_on_a_large_silo_does_not_lose_count():
     rows = 1_000_000
     state = cf.weights.erosion(0, 0.1, 1.0).init(2)
-    late = state._replace(
-        rounds=jnp.full(2, 3000, jnp.int32), passes=jnp.full(2, 3000, jnp.int32), seen=jnp.ones(2, bool)
-    )
+    late = state._replace(rounds=jnp.full(2, 3000, jnp.int32), passes=jnp.full(2, 3000, jnp.int32))
     ctx = cf.Ctx(round=3001, active=np.ones(2, bool), size=np.full(2, rows))
     W, _ = one_round(np.array([[1.0], [1.0001]]), late, ctx, p_d=0.001, p_s=1.0, batch=rows)
     assert float(W[0, 1]) == pytest.approx(1 - (1 + 3000) * 0.001 * 0.0001, rel=1e-4)

@@ -239,9 +239,26 @@ def test_only_own_models_have_a_silo_axis():
 
 
 def test_a_mixer_that_runs_inside_each_silo_sends_nothing():
-    mixer = server(cf.weighted(cf.weights.self_only()), deliver="own")
-    assert mixer.sends
-    assert not cf.mixers.alone(mixer).sends
+    assert server(cf.weighted(cf.weights.self_only()), deliver="own").sends
+    assert not cf.mixers.alone().sends
+
+
+def test_alone_is_a_server_at_which_everybody_listens_to_itself():
+    rng = np.random.default_rng(0)
+    shared = {"x": jnp.asarray(rng.normal(size=4), jnp.float32)}
+    mixers = [server(cf.weighted(cf.weights.self_only()), deliver="own"), cf.mixers.alone()]
+    blank = {"x": jnp.zeros((3, 4))}
+    states = [mixer.init(shared, blank)[1] for mixer in mixers]
+    for active in ([True, True, True], [False, True, False]):
+        message = {"x": jnp.asarray(rng.normal(size=(3, 4)), jnp.float32)}
+        ctx = cf.Ctx(1, jnp.array(active), jnp.ones(3, jnp.int32))
+        (one, first, record), (two, second, other) = (
+            mixer.update(message, state, ctx) for mixer, state in zip(mixers, states, strict=True)
+        )
+        states = [first, second]
+        np.testing.assert_allclose(one.shared["x"], two.shared["x"], atol=1e-7)
+        np.testing.assert_array_equal(one.mass, two.mass)
+        np.testing.assert_array_equal(record.weights, other.weights)
 
 
 # What is refused

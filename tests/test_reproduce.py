@@ -1,5 +1,7 @@
 """The Weight Erosion paper again: the authors' own run, and its table over seeds."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,34 @@ def test_a_stacked_run_is_the_run_by_itself():
     single = cf.simulate(recipe, cf.models.logistic(), silos.for_user(2), 30, seed=3, params=params)
     np.testing.assert_allclose(stacked.alpha[2], single.weights[:, 0], atol=1e-5)
     np.testing.assert_allclose(stacked.accuracy[2], single.metrics["accuracy"], atol=1e-6)
+
+
+def test_a_huge_penalty_is_local_training_for_every_user_in_the_stacked_program(twenty_seeds):
+    batch = paper.experiments(list(paper.seeded_start("age-strict", range(5))), range(5))
+    recipes = paper.recipes(161)
+    eroded = paper.run(recipes["weight_erosion"].replace(p_d=1e9), batch)
+    alone = paper.run(recipes["local"], batch)
+    everybody, first = np.arange(len(batch.user)), eroded.alpha[:, 0]
+    assert (eroded.alpha[everybody, :, batch.user] == 1).all()
+    assert first.sum() == len(batch.user)  # the others were gone after round 1
+    np.testing.assert_allclose(eroded.params["w"], alone.params["w"], atol=1e-5)
+
+
+def test_four_users_and_a_hundred_seeds_run_at_once():
+    batch = paper.experiments(list(paper.seeded_start("age-strict", range(100))), range(100))
+    result = paper.run(paper.recipes(161)["weight_erosion"], batch)
+    assert result.accuracy.shape == (400, 31)
+    assert np.isfinite(result.alpha).all()
+
+
+def test_a_table_that_was_tampered_with_is_refused(shared_data, tmp_path, monkeypatch):
+    folder = tmp_path / "titanic"
+    shutil.copytree(shared_data / "titanic", folder)
+    text = (folder / "titanic3.csv").read_text(encoding="utf-8")
+    (folder / "titanic3.csv").write_text(text.replace("female", "male", 3), encoding="utf-8")
+    monkeypatch.setenv("CONFRERE_DATA", str(tmp_path))
+    with pytest.raises(DataNotFound, match="not the expected file"):
+        paper.authors_start("age-strict")
 
 
 def test_folding_rows_is_what_python_sum_does():

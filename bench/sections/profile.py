@@ -4,22 +4,22 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from interleave import medians_ms
-from sections.composition import ROUNDS, block_and_start
-from tasks import TASKS, Task
 
 import confrere as cf
 from confrere.clients.shuffle import random_words, shuffle
 from confrere.core import silo_keys
 from confrere.program import Setup, advance, numbers, start
+from interleave import medians_ms
+from sections.composition import ROUNDS, block_and_start
+from tasks import TASKS, Task
 
 
 def section(quick: bool) -> str:
     """A table per task: whole rounds, rounds without shuffles, and the drawing by itself."""
     lines = ["## Where the time goes", "", __doc__.replace("\n", " "), ""]
     lines += [
-        "Rounds in fixed order take contiguous slices, so the difference is shuffling and gathering. One device here, and no "
-        "Python around the program, so the numbers are not those of the comparison.",
+        "Rounds in fixed order take contiguous slices, so the difference is shuffling and gathering. One device here, "
+        "and no Python around the program, so the numbers are not those of the comparison.",
         "",
     ]
     lines += ["| task | part | ms per round | share |", "|---|---|---|---|"]

@@ -3,22 +3,23 @@
 Every function returns a `Recipe`: the model comes from the host, and the numbers (learning rates, penalties, the user)
 stay open, so that another value does not recompile and a grid is a `vmap`.
 
-    local          = federate(sgd | gradient, alone(server(weighted(self_only()), deliver="own")))
+    local          = federate(sgd,      alone())
     fedsgd         = federate(gradient, server(weighted(by_size()), x=step(sgd(lr))))
     fedavg         = federate(sgd,      server(weighted(by_size())))
     fine_tuned     = federate(fine_tuned(sgd), server(weighted(by_size())))
     weight_erosion = federate(gradient | sgd, server(weighted(erosion(user, p_d, p_s)), x=step(sgd(lr))))
 """
 
+import math
 from typing import Any, Literal
 
 import optax
 
 from confrere import clients, mixers
 from confrere import weights as weighting
-from confrere.checks import check_numbers
+from confrere.checks import check_counts, check_numbers
 from confrere.clients.batches import Order, plan_for
-from confrere.core import Algorithm, Client, Loss, Mixer, Recipe, Weights, federate, weighted
+from confrere.core import Algorithm, Loss, Mixer, Recipe, Weights, federate, weighted
 
 Shares = Literal["size", "uniform"]
 
@@ -43,8 +44,7 @@ def local(
 
 
 def _local(loss: Loss, lr, **how) -> Algorithm:
-    mixer = mixers.alone(mixers.server(weighted(weighting.self_only()), deliver="own"))
-    return federate(clients.sgd(loss, lr, **how), mixer)
+    return federate(clients.sgd(loss, lr, **how), mixers.alone())
 
 
 def fedsgd(
@@ -103,8 +103,7 @@ def fine_tuned(
     >>> cf.fine_tuned(lr=0.1, tune_lr=0.01).hyper
     {'lr': 0.1, 'tune_lr': 0.01}
     """
-    if int(tune_steps) != tune_steps or tune_steps < 0:
-        raise ValueError(f"tune_steps must be a whole number, 0 or more, not {tune_steps!r}")
+    check_counts(tune_steps=tune_steps)
     static = {
         "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights,
         "tune_steps": tune_steps,
@@ -181,13 +180,17 @@ def _stepping(weights: Weights, lr) -> Mixer:
 
 def _recipe(maker, name: str, static: dict[str, Any], **hyper: Any) -> Recipe:
     """Check a user's words and numbers at the door, and make the recipe."""
-    if hyper["lr"] is None:
-        raise ValueError("lr, the learning rate, must be a number")
     plan_for(static["order"], static["batch"], static.get("steps"), static.get("epochs"))
     if static.get("weights", "size") not in ("size", "uniform"):
         raise ValueError(f"weights must be 'size' or 'uniform', not {static['weights']!r}")
-    check_numbers(**{k: v for k, v in hyper.items() if k not in ("user", "size_prior")})
+    optional = ("momentum", "weight_decay", "l2", "size_prior")
+    needed = {k: v for k, v in hyper.items() if k != "user" and not (k in optional and v is None)}
+    check_numbers(**{k: v for k, v in needed.items() if k != "size_prior"})
+    if "size_prior" in needed:
+        check_numbers(-math.inf, size_prior=needed["size_prior"])
+    if "user" in hyper and hyper["user"] is None:
+        raise ValueError("user must be the name or the place of a silo")
     return Recipe.of(maker, name, static, **hyper)
 
 
-__all__ = ["Client", "fedavg", "fedsgd", "fine_tuned", "local", "weight_erosion"]
+__all__ = ["fedavg", "fedsgd", "fine_tuned", "local", "weight_erosion"]

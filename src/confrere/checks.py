@@ -1,21 +1,34 @@
 """Checks at the door: what a user gives is refused with a message that names it and says what is wanted."""
 
+import math
+import numbers
 from typing import Any
 
+import jax
 import numpy as np
 
 
-def check_numbers(**numbers: Any) -> None:
-    """Refuse a negative or non-finite number; traced values and arrays of a grid pass."""
-    for name, value in numbers.items():
-        if isinstance(value, str | bytes):
+def concrete(value: Any) -> float | None:
+    """A single number as a float; None for what is traced or an array of several, as in a grid."""
+    if isinstance(value, jax.core.Tracer) or np.ndim(value) > 0:
+        return None
+    return float(value)
+
+
+def check_numbers(least: float = 0.0, **given: Any) -> None:
+    """Refuse what is no finite number, or one below `least`; traced values and arrays of a grid pass."""
+    for name, value in given.items():
+        if value is None or isinstance(value, str | bytes | bool):
             raise ValueError(f"{name} must be a number, not {value!r}")
-        if isinstance(value, int | float | np.number) and not 0 <= float(value) < float("inf"):
-            raise ValueError(f"{name} must be a finite number, 0 or more, not {value!r}")
+        number = concrete(value)
+        if number is not None and not (math.isfinite(number) and number >= least):
+            limit = "" if least == -math.inf else f", {least:g} or more"
+            raise ValueError(f"{name} must be a finite number{limit}, not {value!r}")
 
 
 def check_counts(**counts: Any) -> None:
     """Refuse what is no whole number above zero; None passes."""
     for name, value in counts.items():
-        if value is not None and (isinstance(value, str | bytes) or int(value) != value or value < 1):
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if value is not None and not (whole and int(value) >= 1):
             raise ValueError(f"{name} must be a whole number above 0, not {value!r}")

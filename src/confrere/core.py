@@ -230,7 +230,8 @@ class Geometry:
             raise ValueError(f"messages must agree on the number of silos, but their leaves have {counts}")
         if leaves[0].shape[0] == 0:
             raise ValueError("there is no message: at least one silo must have sent one")
-        return cls([a.reshape(a.shape[0], -1) for a in leaves], told)
+        floats = [a.astype(jnp.result_type(a.dtype, jnp.float32)) for a in leaves]
+        return cls([a.reshape(a.shape[0], -1) for a in floats], told)
 
     def _open(self, what: str, i: Any) -> None:
         self.opened.append(what if i is None else f"{what}[i]")

@@ -7,10 +7,11 @@ import jax
 import numpy as np
 
 from confrere.core import Block, State, Tree
+from confrere.data.silos import place_of
 from confrere.program import Entry, Scores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
     """Every round of a run, its final state and the personal models.
 
@@ -21,7 +22,8 @@ class History:
     algorithm: str
     names: tuple[str, ...]
     user: int | None
-    hyper: dict[str, Any]  # the numbers of the algorithm
+    static: dict[str, Any]  # the settings of the algorithm
+    hyper: dict[str, Any]  # its numbers
     rounds: int
     weights: np.ndarray | None  # [R, r, n] raw, as the rule gave them
     mass: np.ndarray  # [R, r] total weight of those who took part
@@ -34,7 +36,7 @@ class History:
     silo_metrics: dict[str, np.ndarray]  # name: [R + 1, n], where all silos were evaluated
     part: str  # the rows that the metrics were measured on
     bytes_up: np.ndarray  # [R, n]
-    bytes_down: np.ndarray  # [R, n]
+    bytes_down: np.ndarray  # [R, n]; the last model, handed out after round R, is not in it
     stopped: bool  # by the stop rule, before the rounds asked for
     models: Tree = field(repr=False)  # personal models, stacked [n, ...]
     state: State = field(repr=False)
@@ -42,11 +44,7 @@ class History:
 
     def personal(self, silo: int | str) -> Tree:
         """The personal model of a silo, by name or place."""
-        if isinstance(silo, str) and silo not in self.names:
-            raise KeyError(f"there is no silo {silo!r}; the silos are {', '.join(self.names)}")
-        place = self.names.index(silo) if isinstance(silo, str) else int(silo)
-        if not 0 <= place < len(self.names):
-            raise IndexError(f"there is no silo {place}; there are {len(self.names)}, counted from 0")
+        place = place_of(self.names, silo)
         return jax.tree.map(lambda a: a[place], self.models)
 
     @property

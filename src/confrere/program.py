@@ -55,11 +55,11 @@ class Entry(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """A whole run: the final state, its entries [R, ...] and the scores before round 1."""
+    """A run: the final state, its entries [R, ...] and, of a whole run, the scores before round 1."""
 
     state: State
     entries: Entry
-    before: Scores
+    before: Scores | None
     done: jax.Array  # how many rounds were run
     stopped: jax.Array
 
@@ -135,6 +135,11 @@ def score(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: 
     return evaluate(setup, algorithm, state, train, test, user)
 
 
+def score_of(setup: Setup, hyper, state: State, train: Block, test: Block, user) -> Scores:
+    """The scores of a state outside the loop."""
+    return score(setup, setup.make(setup.model.loss, **hyper), state, train, test, user)
+
+
 def advance(setup: Setup, length: int, hyper, key, train, test, user, active, state: State, count) -> Trace:
     """Run `count` rounds (at most `length`) from a state, in one loop whose length is no part of the program.
 
@@ -142,7 +147,6 @@ def advance(setup: Setup, length: int, hyper, key, train, test, user, active, st
     Because the body is the same for every count, a run in chunks has the bits of a run at once.
     """
     algorithm = setup.make(setup.model.loss, **hyper)
-    before = score(setup, algorithm, state, train, test, user)
 
     def body(carry):
         state, k, kept, _ = carry
@@ -154,7 +158,7 @@ def advance(setup: Setup, length: int, hyper, key, train, test, user, active, st
     kept = jax.tree.map(lambda s: jnp.zeros((length, *s.shape), s.dtype), blank)
     start = (state, jnp.int32(0), kept, jnp.bool_(False))
     state, done, kept, stopped = jax.lax.while_loop(lambda c: (c[1] < count) & ~c[3], body, start)
-    return Trace(state, kept, before, done, stopped)
+    return Trace(state, kept, None, done, stopped)
 
 
 def start(setup: Setup, hyper, params: Tree, train: Block) -> State:
@@ -167,7 +171,8 @@ def rollout(setup: Setup, rounds: int, hyper, key, params, train, test, user=Non
     train, test = jax.tree.map(jnp.asarray, (train, test))
     active = jnp.ones((rounds, train.id.shape[0]), bool) if active is None else jnp.asarray(active)
     state = start(setup, hyper, params, train)
-    return advance(setup, rounds, hyper, key, train, test, user, active, state, rounds)
+    before = score_of(setup, hyper, state, train, test, user)
+    return advance(setup, rounds, hyper, key, train, test, user, active, state, rounds)._replace(before=before)
 
 
 def traffic(setup: Setup, hyper, state: State, train: Block) -> tuple[int, int]:

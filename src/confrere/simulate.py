@@ -1,7 +1,8 @@
 """The simulator: one algorithm on one machine, all rounds in one compiled program.
 
-`jax.vmap` over the silos, one compiled loop over the rounds, evaluation inside it. The loop runs in chunks of about a
-second, so that a long run shows progress and can be stopped; how it was cut into chunks does not change a bit.
+`jax.vmap` over the silos, one compiled loop over the rounds, evaluation inside it. The loop runs in chunks of a second
+at most (but for a single round that takes longer), so that a long run shows progress; how it was cut into chunks does
+not change a bit.
 """
 
 import functools
@@ -18,7 +19,7 @@ from confrere.data.silos import Silos
 from confrere.debug import checked_update
 from confrere.history import History, Outcome, recorded
 from confrere.models import Model, metrics_of
-from confrere.program import Entry, Setup, advance, numbers, one_round, personal_models, score, start, traffic
+from confrere.program import Entry, Setup, advance, numbers, one_round, personal_models, score_of, start, traffic
 
 RECORDS = ("weights", "distance", "norm", "cone")
 CHUNK_SECONDS = 1.0
@@ -30,6 +31,7 @@ Given = tuple[dict[str, jax.Array], jax.Array, Block, Block, jax.Array | None]  
 # One compiled program per setup and shapes; other numbers, keys and rows run through the same one.
 _start = jax.jit(start, static_argnums=0)
 _advance = jax.jit(advance, static_argnums=(0, 1))
+_score = jax.jit(score_of, static_argnums=0)
 _traffic = jax.jit(traffic, static_argnums=0)
 _personal_models = jax.jit(personal_models, static_argnums=0)
 
@@ -64,8 +66,9 @@ def simulate(
             training rows.
         record: what to keep of every round, out of weights, distance, norm, cone.
         stop: "cone" stops before the first round in which the messages fit in no cone.
-        resume: a history to go on from, up to `rounds` in all, with the bits of a run at once.
-        progress: called with (rounds done, rounds) about once a second.
+        resume: a history to go on from, up to `rounds` in all, with the bits of a run at once; its key goes on too, so
+            `seed` and `params` say nothing then. The algorithm's numbers may change.
+        progress: called with (rounds done, rounds) after every chunk of a second or less.
         debug: without compilation, naming silo, round and stage when something is not finite.
 
     >>> import numpy as np, confrere as cf
@@ -98,7 +101,8 @@ def simulate(
     up, down = map(int, _traffic(setup, hyper, state, train))
     models = _personal_models(setup, hyper, outcome.state, train)
     history = History(
-        algorithm=recipe.name, names=silos.names, user=user, hyper=dict(recipe.hyper), rounds=done, part=part,
+        algorithm=recipe.name, names=silos.names, user=user, static=dict(recipe.static),
+        hyper=dict(recipe.hyper), rounds=done, part=part,
         bytes_up=sending * np.int64(up), bytes_down=sending * np.int64(down), stopped=outcome.stopped,
         models=jax.tree.map(np.asarray, models), state=outcome.state, key=key,
         **recorded(outcome, train, test, everybody=user is None),
@@ -127,7 +131,7 @@ def as_key(seed: int | jax.Array) -> jax.Array:
         return seed
     if isinstance(seed, jax.Array | np.ndarray) and seed.shape == (2,):
         return jax.random.wrap_key_data(jnp.asarray(seed, jnp.uint32))
-    if not isinstance(seed, int | np.integer):
+    if not isinstance(seed, int | np.integer) and not (isinstance(seed, jax.Array) and seed.ndim == 0):
         raise TypeError(f"seed must be a whole number or a JAX key, not {seed!r}")
     return jax.random.key(int(seed))
 
@@ -163,6 +167,9 @@ def with_places(recipe: Recipe, silos: Silos) -> Recipe:
     """The recipe with the user's name turned into its place."""
     if not isinstance(recipe, Recipe):
         raise TypeError(f"an algorithm is what e.g. confrere.fedavg(lr=0.1) returns, not {type(recipe).__name__}")
+    several = [name for name, value in recipe.hyper.items() if np.ndim(value) > 0]
+    if several:
+        raise ValueError(f"{several[0]} must be a single number here; for several at once vmap confrere.rollout")
     if "user" not in recipe.hyper:
         return recipe
     return recipe.replace(user=silos.index(recipe.hyper["user"]))
@@ -179,6 +186,8 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
     if model.task == "classification":
         silos.classes()
     part = "test" if sum(silos.sizes("test")) > 0 else "train"
+    if user is not None and silos.sizes("train")[user] == 0:
+        raise ValueError(f"the user, silo {silos.names[user]!r}, has no training rows")
     if user is not None and silos.sizes(part)[user] == 0:
         part = "train"
     setup = Setup(make, model, tuple(chosen), bool(chosen), tuple(sorted(record)), stop == "cone")
@@ -228,9 +237,10 @@ def check_resume(
     for what, was, now in (
         ("algorithm", resume.algorithm, recipe.name),
         ("silos", resume.names, silos.names),
+        ("settings", resume.static, dict(recipe.static)),
         ("user", resume.user, user),
         ("metrics", sorted(resume.metrics), sorted(setup.metrics)),
-        ("records", sorted(kept - {"cone"}), sorted(set(setup.record) - {"cone"})),
+        ("records", sorted(kept), sorted(set(setup.record) | ({"cone"} if setup.stop else set()))),
         ("model", shapes(resume.models, 1), shapes(params, 0)),
     ):
         if was != now:
@@ -246,10 +256,12 @@ def chunk_length(n: int, receivers: int) -> int:
 
 
 def run_chunks(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:
-    """Run all rounds in chunks of about a second; the first chunk is one round, to measure."""
+    """Run all rounds in chunks of a second at most; the first chunk is one round, to measure."""
     length = chunk_length(len(names), jnp.size(state.inbox.mass))
     kept: list[Entry] = []
-    done, count, before = 0, 1, None
+    hyper, _, train, test, user = given
+    before = _score(setup, hyper, state, train, test, user)
+    done, count = 0, 1
     while True:
         count = min(count, len(active) - done)
         rows = np.zeros((length, len(names)), bool)
@@ -257,8 +269,7 @@ def run_chunks(setup: Setup, given: Given, active, state: State, names, progress
         began = time.perf_counter()
         trace = jax.block_until_ready(_advance(setup, length, *given, rows, state, count))
         seconds = time.perf_counter() - began
-        before = trace.before if before is None else before
-        kept.append(jax.tree.map(lambda a, end=int(trace.done): np.asarray(a)[:end], trace.entries))
+        kept.append(jax.tree.map(lambda a, end=int(trace.done): np.array(a[:end]), jax.device_get(trace.entries)))
         state, done = trace.state, done + int(trace.done)
         if progress is not None:
             progress(done, len(active))
@@ -280,7 +291,7 @@ def run_debug(setup: Setup, given: Given, active, state: State, names, progress)
     checked = algorithm._replace(update=checked_update(algorithm, names))
     kept = [no_entries(setup, given, len(names), state)]
     with jax.disable_jit():
-        before = score(setup, algorithm, state, train, test, user)
+        before = score_of(setup, hyper, state, train, test, user)
         for done, here in enumerate(active, start=1):
             state, entry, go_on = one_round(setup, checked, state, train, test, key, jnp.asarray(here), user)
             if not go_on:

@@ -33,17 +33,18 @@ class Problem(NamedTuple):
     rounds: int = 6
 
 
-def small_problem(silos: int = 4, rows: int = 13, features: int = 3, seed: int = 0) -> Problem:
+def small_problem() -> Problem:
     """Ragged silos with two classes: one has a single row, one has a single class."""
-    rng = np.random.default_rng(seed)
+    silos, rows, features = 4, 13, 3
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(silos, rows, features))
     y = (X @ rng.normal(size=(features, silos)))[range(silos), :, range(silos)] > 0
     y[1] = True
-    size = np.array([rows, rows - 4, 1, rows - 1])[:silos]
+    size = np.array([rows, rows - 4, 1, rows - 1])
     model = logistic()
     block = Block(*map(jnp.asarray, (X.astype(np.float32), y.astype(np.int32), size, np.arange(silos))))
     block = block._replace(size=block.size.astype(jnp.int32), id=block.id.astype(jnp.int32))
-    return Problem(model, block, model.init(jax.random.key(seed), features, 2))
+    return Problem(model, block, model.init(jax.random.key(0), features, 2))
 
 
 def check_algorithm(
@@ -235,7 +236,7 @@ def check_padding(case: Case) -> None:
     """More padding, whatever it holds, changes nothing."""
     data = case.problem.data
     padded = data._replace(
-        X=jnp.pad(data.X, ((0, 0), (0, 5), (0, 0)), constant_values=jnp.nan),
+        X=jnp.pad(data.X, ((0, 0), (0, 5), *((0, 0),) * (data.X.ndim - 2)), constant_values=jnp.nan),
         y=jnp.pad(data.y, ((0, 0), (0, 5)), constant_values=1),
     )
     close(case, "padding changes nothing", case.models(case.run()), case.models(case.run(data=padded), data=padded))

@@ -41,6 +41,8 @@ def weight_erosion(
     """
     if seed is not None and seeds is not None:
         raise typer.BadParameter("give --seed or --seeds, not both")
+    if seeds is not None and out is not None:
+        raise typer.BadParameter("--out is for the figures of one seed; there are none with --seeds")
     with for_people():
         if seeds is not None:
             many(SPLITS if split is None else (split,), seeds, json, quiet)

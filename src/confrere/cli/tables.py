@@ -44,7 +44,7 @@ def show_cells(report: dict[str, Any]) -> None:
         table.add_column(title, justify="right", no_wrap=True)
     for cell, row in report["cells"].items():
         means = [f"{row[k]['mean']:.3f}\n±{row[k]['std']:.3f}" for k in TITLES]
-        gains = [gain(row[f"weight_erosion-{other}"]) for other in ("local", "fedavg")]
+        gains = [gain(report["gains"][cell][other]) for other in ("local", "fedavg")]
         table.add_row(cell, *means, *gains)
     Console().print(table)
 

@@ -1,11 +1,12 @@
 """Drawing rows at random, quick on a CPU: for small models sampling would otherwise cost more than training.
 
-Every row gets a random 31-bit word whose low bits are the row's number, so that no two are equal, and padding gets the
-highest ones. Sorting the words shuffles the rows: one operand, and several times quicker than an `argsort` of floats.
+Every row gets a random word, padding the highest ones, and sorting the words shuffles the rows. Up to 2^14 rows the low
+bits of the word are the row's number, so that one operand is sorted: several times quicker than an `argsort` of floats,
+with 17 random bits or more. Larger silos sort 31 random bits with the row number beside them.
 
 The words come from the given key, which JAX's threefry made, by two rounds of the finaliser of MurmurHash3: a tenth of
 the work of one threefry block per word. The shuffle is uniform but for ties of the random bits, which the row number
-breaks: for m rows the order of a pair is off by less than m / 2^31.
+breaks: two rows tie with a chance below 2^-17.
 """
 
 import jax
@@ -19,21 +20,22 @@ def mixed(x: jax.Array) -> jax.Array:
     return x ^ (x >> 16)
 
 
-def row_bits(m: int) -> int:
-    """How many low bits hold a row's number."""
-    return max(1, (m - 1).bit_length())
+PACKED_BITS = 14  # up to so many bits, the row's number fits into the word
 
 
 def random_words(key: jax.Array, size: jax.Array, m: int) -> jax.Array:
-    """One word per row [m]: below 2^31 for the live rows, above for padding; the row number in the low bits."""
+    """One random word per row [m]: below 2^31 for the live rows, 2^31 for padding."""
     one, two = jax.random.key_data(key)[..., -2:]
     row = jnp.arange(m, dtype=jnp.uint32)
     random = mixed(mixed(row * jnp.uint32(0x9E3779B9) + one) ^ two)
-    low = jnp.uint32((1 << row_bits(m)) - 1)
-    return jnp.where(row < size.astype(jnp.uint32), (random >> 1) & ~low, jnp.uint32(1 << 31)) | row
+    return jnp.where(row < size.astype(jnp.uint32), random >> 1, jnp.uint32(1 << 31))
 
 
 def shuffle(key: jax.Array, size: jax.Array, m: int) -> jax.Array:
     """A random order of the rows 0..size-1 in front, the padding rows size..m-1 behind; int32 [m]."""
-    low = jnp.uint32((1 << row_bits(m)) - 1)
-    return (jnp.sort(random_words(key, size, m)) & low).astype(jnp.int32)
+    words, row = random_words(key, size, m), jnp.arange(m, dtype=jnp.uint32)
+    bits = max(1, (m - 1).bit_length())
+    if bits > PACKED_BITS:
+        return jax.lax.sort((words, row), num_keys=2)[1].astype(jnp.int32)
+    low = jnp.uint32((1 << bits) - 1)
+    return (jnp.sort((words & ~low) | row) & low).astype(jnp.int32)

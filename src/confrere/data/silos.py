@@ -20,7 +20,7 @@ def part_number(part: str) -> int:
     return PARTS.index(part)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Silo:
     """One data holder's rows; `part` says for each row which part it belongs to (its place in `PARTS`)."""
 
@@ -39,7 +39,7 @@ class Silo:
         return int((self.part == part_number(part)).sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Silos:
     """Several silos that agree on features and label.
 
@@ -98,15 +98,7 @@ class Silos:
 
     def index(self, which: int | str) -> int:
         """The place of a silo, given its name or its place."""
-        if isinstance(which, str):
-            if which not in self.names:
-                raise KeyError(f"there is no silo {which!r}; the silos are {', '.join(self.names)}")
-            return self.names.index(which)
-        if not isinstance(which, int | np.integer) or isinstance(which, bool):
-            raise TypeError(f"a silo is given by its name or its place (a whole number), not {which!r}")
-        if not 0 <= which < len(self):
-            raise IndexError(f"there is no silo {which}; there are {len(self)}, counted from 0")
-        return int(which)
+        return place_of(self.names, which)
 
     def split(self, test: float = 0.5, validation: float = 0.0, seed: int = 0) -> "Silos":
         """Set a share of each silo's rows aside at random, for test and for validation."""
@@ -185,6 +177,20 @@ class Silos:
         for array in (X, y):
             array.flags.writeable = False  # the block is kept, and handed out again
         return Block(X, y, np.asarray(counts, np.int32), np.arange(len(self), dtype=np.int32))  # type: ignore[arg-type]
+
+
+def place_of(names: Sequence[str], which: Any) -> int:
+    """The place of a silo, given its name or its place."""
+    if isinstance(which, str):
+        if which not in names:
+            raise KeyError(f"there is no silo {which!r}; the silos are {', '.join(names)}")
+        return names.index(which)
+    whole = hasattr(which, "dtype") and np.ndim(which) == 0 and np.issubdtype(which.dtype, np.integer)
+    if isinstance(which, bool) or not (isinstance(which, int) or whole):
+        raise TypeError(f"a silo is given by its name or its place (a whole number), not {which!r}")
+    if not 0 <= which < len(names):
+        raise IndexError(f"there is no silo {which}; there are {len(names)}, counted from 0")
+    return int(which)
 
 
 def fits_int32(y: np.ndarray) -> bool:

@@ -22,13 +22,15 @@ from confrere.data.silos import PARTS, Silo, Silos
 
 SplitName = Literal["age-strict", "age-some", "iid"]
 SPLITS: tuple[str, ...] = ("age-strict", "age-some", "iid")
-BATCH = {"age-strict": 161, "age-some": 132, "iid": 161}  # the paper's batch sizes
+BATCH = {"age-strict": 161, "age-some": 132}  # the paper's batch sizes
 
 SHA256 = {
     "titanic3.csv": "ed378c5e4ef46ab12a4481da9c76e4a056cdc710ee519e2dad46ed9b3f135046",
+    "titanic_tfds_order.csv": "71cccbc779b127d21530a00a70dc315650594d71365257213845602020496cc7",
+    "titanic_init_seed278.csv": "b3e39f126285d3e5d5fd7eb2648ed2a7279d836fe997d8343b6cecad25988eb0",
     "openml_40945.csv": "c617db2c7470716250f6f001be51304c76bcc8815527ab8bae734bdca0735737",
 }
-URL = "https://www.openml.org/data/download/16826755/phpMYEkMl"
+URL = "https://www.openml.org/data/get_csv/16826755/phpMYEkMl"
 FEATURES = (
     "fare", "sex", "embarked_C", "embarked_Q", "travel_alone", "pclass_1", "pclass_2", "age", "is_minor",
 )  # fmt: skip

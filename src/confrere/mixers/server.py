@@ -5,7 +5,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from confrere.core import Ctx, Inbox, Mixer, Part, Rule, silo_count
+from confrere.core import Ctx, Inbox, Mixed, Mixer, Part, Rule, present, silo_count
 from confrere.mixers.parts import step
 
 
@@ -90,6 +90,24 @@ def check_shapes(held, message) -> None:
             raise ValueError(f"part {name!r} of the messages has the shapes {got}, but the server holds {want}")
 
 
-def alone(mixer: Mixer) -> Mixer:
-    """The same mixer, declared to run inside each silo: no message counts but its own, so none is sent."""
-    return mixer._replace(sends=False)
+def alone(part: Part | None = None) -> Mixer:
+    """Every silo holds a model of its own and moves it by its own message, so that none is sent.
+
+    What `server(weighted(self_only()), deliver="own")` does, without a product by the identity.
+    """
+    own = step() if part is None else part
+
+    def init(shared, message):
+        check_parts({"x"}, set(shared), set(message))
+        n = silo_count(message)
+        held = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), shared["x"])
+        return Inbox({"x": held}, jnp.zeros(n)), (held, own.init(held, message["x"]))
+
+    def update(message, state, ctx):
+        held, state = state
+        check_shapes({"x": held}, message)
+        mixed = Mixed(message["x"], 1.0 * present(ctx), jnp.eye(silo_count(message)))
+        held, state = own.update(mixed, message["x"], held, state, ctx)
+        return Inbox({"x": held}, mixed.mass), (held, state), mixed._replace(mean=None)
+
+    return Mixer(init, update, axis=0, sends=False)

@@ -17,9 +17,9 @@ import numpy as np
 
 from confrere import algorithms
 from confrere.core import Block, Recipe, Tree
-from confrere.data.fetch import DataNotFound, data_folder
+from confrere.data.fetch import DataNotFound, check_file, data_folder
 from confrere.data.silos import Silos
-from confrere.data.titanic import BATCH, SplitName, passengers, split_passengers, titanic_file
+from confrere.data.titanic import BATCH, SHA256, SplitName, passengers, split_passengers, titanic_file
 from confrere.models import logistic
 from confrere.program import Setup, Trace, numbers, rollout
 from confrere.reproduce.published import batch_mean_accuracy, fedavg_as_published
@@ -73,6 +73,8 @@ def authors_start(split: SplitName) -> tuple[Silos, Tree]:
             f"the authors' run (seed {AUTHORS_SEED}) needs their row order and initial weights: set CONFRERE_DATA to a "
             f"folder with titanic/{', titanic/'.join(missing)}, or choose another --seed"
         )
+    for name in needed:
+        check_file(folder / name, SHA256[name])
     order = np.loadtxt(folder / needed[1], delimiter=",", skiprows=1, dtype=int)[:, 1]
     weights = np.loadtxt(folder / needed[2], delimiter=",")
     silos = split_passengers(passengers(folder / needed[0], order), split, AUTHORS_SEED)
@@ -166,7 +168,7 @@ def single_run_report(split: SplitName, seed: int, results: dict[str, Result]) -
 
 
 def many_seeds(
-    splits: Sequence[SplitName], seeds: int, progress: Callable[[int, int], None] | None = None, at_once: int = 25
+    splits: Sequence[SplitName], seeds: int, progress: Callable[[int, int], None] | None = None, at_once: int = 100
 ) -> dict[str, dict[str, np.ndarray]]:
     """Final accuracies {"split/user": {algorithm: [seeds]}}; some seeds at a time, each time in one program."""
     cells: dict[str, dict[str, list[float]]] = {}
@@ -186,14 +188,14 @@ def many_seeds(
 
 
 def cells_report(cells: dict[str, dict[str, np.ndarray]]) -> dict[str, Any]:
-    """Mean and standard deviation of every cell, and paired differences, as one JSON object."""
-    report = {}
+    """Mean and standard deviation of every cell, and what Weight Erosion gains on others, as one JSON object."""
+    means: dict[str, Any] = {}
+    gains: dict[str, Any] = {}
     for cell, row in cells.items():
-        report[cell] = {name: {"mean": float(v.mean()), "std": spread(v)} for name, v in row.items()}
-        for other in ("local", "fedavg"):
-            report[cell][f"weight_erosion-{other}"] = paired(row["weight_erosion"], row[other])
+        means[cell] = {name: {"mean": float(v.mean()), "std": spread(v)} for name, v in row.items()}
+        gains[cell] = {other: paired(row["weight_erosion"], row[other]) for other in ("local", "fedavg")}
     seeds = len(next(iter(cells.values()))["local"])
-    return {"seeds": seeds, "rounds": ROUNDS, "cells": report}
+    return {"seeds": seeds, "rounds": ROUNDS, "cells": means, "gains": gains}
 
 
 def spread(values: np.ndarray) -> float:

@@ -21,18 +21,18 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Ctx, Geometry, Weights, present
 
 
 class Eroded(NamedTuple):
-    """What Weight Erosion remembers of every silo [n]: its weight, in how many rounds it took part, whether it was ever
-    seen, and how far it has come through its rows: whole passes, and rows of the pass under way."""
+    """What Weight Erosion remembers of every silo [n]: its weight, in how many rounds it took part, and how far it has
+    come through its rows: whole passes, and rows of the pass under way."""
 
     alpha: jax.Array
     rounds: jax.Array
-    seen: jax.Array
     passes: jax.Array
     rows: jax.Array
 
@@ -44,7 +44,8 @@ def relative_distance(geometry: Geometry, user) -> jax.Array:
     largest = jnp.finfo(distance.dtype).max
     ratio = distance / jnp.where(own > 0, own, 1)
     far = jnp.where((own > 0) & (ratio < largest), ratio, largest)  # also where the ratio overflows
-    return jnp.where(distance > 0, far, 0)
+    itself = jnp.arange(len(distance)) == user  # a compiler may round g_0 - g_0 to more than nothing
+    return jnp.where((distance > 0) & ~itself, far, 0)
 
 
 def passes_before(state: Eroded, size: jax.Array, batch: int | None, steps: int, passes: str) -> jax.Array:
@@ -107,23 +108,23 @@ def erosion(
     check_numbers(p_d=p_d, p_s=p_s)
 
     def init(n: int) -> Eroded:
-        if isinstance(user, int) and not 0 <= user < n:
+        if isinstance(user, int | np.integer) and not 0 <= user < n:
             raise IndexError(f"there is no silo {user} to be the user; there are {n}, counted from 0")
         zeros = jnp.zeros(n, jnp.int32)
-        return Eroded(jnp.ones(n), zeros, jnp.zeros(n, bool), zeros, zeros)
+        return Eroded(jnp.ones(n), zeros, zeros, zeros)
 
     def update(geometry: Geometry, state: Eroded, ctx: Ctx):
         here = present(ctx) if ctx.age is None else present(ctx) & (jnp.asarray(ctx.age) == 0)
         size = jnp.asarray(ctx.size, jnp.int32)
-        start = typical(state.alpha, state.seen, newcomer)
-        alpha = jnp.where(here & ~state.seen, start, state.alpha)
+        seen = state.rounds > 0
+        alpha = jnp.where(here & ~seen, typical(state.alpha, seen, newcomer), state.alpha)
         penalty = (1 + p_s * passes_before(state, size, batch, steps, passes)) * p_d
         penalty = jnp.minimum(penalty, jnp.finfo(alpha.dtype).max)
         eroded = jnp.maximum(0, alpha - penalty * relative_distance(geometry, user))
         alpha = jnp.where(here & here[user], eroded, alpha).astype(state.alpha.dtype)
         weights = alpha if size_prior is None else alpha * size_factor(size, user, size_prior)
         rounds = state.rounds + here.astype(jnp.int32)
-        return weights[None], Eroded(alpha, rounds, state.seen | here, *further(state, here, size, batch, steps))
+        return weights[None], Eroded(alpha, rounds, *further(state, here, size, batch, steps))
 
     return Weights(init, update, needs=user)
 
