@@ -169,11 +169,17 @@ def test_nobody_ever_is_a_run_in_which_nothing_happens():
 def test_a_silo_without_training_rows_is_never_there():
     data = two_class_silos((13, 9, 1)).split(0.9)
     assert data.sizes("train")[2] == 0
-    for recipe in (cf.weight_erosion(user=2, lr=0.1), cf.fine_tuned(lr=0.1, batch=4)):
+    for recipe in (cf.weight_erosion(user=0, lr=0.1), cf.fine_tuned(lr=0.1, batch=4)):
         history = run(recipe, data, 2, metrics=["log_loss"])
         assert not history.arrived[:, 2].any()
         assert not history.bytes_up[:, 2].any()
         assert_finite((history.models, history.weights, history.loss, history.metrics))
+
+
+def test_a_user_without_training_rows_is_refused_by_name():
+    data = two_class_silos((13, 9, 1)).split(0.9)
+    with pytest.raises(ValueError, match="silo '2', has no training rows"):
+        run(cf.weight_erosion(user=2, lr=0.1), data, 2)
 
 
 # Messages of the wrong shape
