@@ -393,7 +393,7 @@ def eroded(g, active, size, user, p_d, p_s):
     def step(state, given):
         r, M, here = given
         W, state = w.update(cf.Geometry.from_messages(M), state, cf.Ctx(r, here, size))
-        return state, (W[0], state.seen)
+        return state, (W[0], state.rounds > 0)
 
     return jax.lax.scan(step, w.init(N), (jnp.arange(1, R + 1), g, active))[1]
 
