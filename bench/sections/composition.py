@@ -42,12 +42,10 @@ def block_and_start(task: Task) -> tuple[cf.Block, dict[str, jax.Array]]:
     return jax.device_put(silos.block()), {"w": jnp.zeros((task.features, 2)), "b": jnp.zeros(2)}
 
 
-def composed(task: Task, rounds: int) -> Callable[[], object]:
+def composed(task: Task, rounds: int, order: str = "shuffled") -> Callable[[], object]:
     """The recipe, in the simulator's own program."""
-    if task.steps == 1:
-        recipe = cf.fedsgd(lr=task.lr, batch=task.batch, weights="uniform")
-    else:
-        recipe = cf.fedavg(lr=task.lr, batch=task.batch, weights="uniform")
+    make = cf.fedsgd if task.steps == 1 else cf.fedavg
+    recipe = make(lr=task.lr, batch=task.batch, weights="uniform", order=order)
     setup = Setup(recipe.make, cf.models.logistic(), (), False, ())
     data, params = block_and_start(task)
     hyper, key, active = numbers(recipe.hyper), jax.random.key(0), jnp.ones((rounds, task.silos), bool)

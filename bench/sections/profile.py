@@ -5,12 +5,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-import confrere as cf
 from confrere.clients.shuffle import random_words, shuffle
 from confrere.core import silo_keys
-from confrere.program import Setup, advance, numbers, start
 from interleave import medians_ms
-from sections.composition import ROUNDS, block_and_start
+from sections.composition import ROUNDS, block_and_start, composed
 from tasks import TASKS, Task
 
 
@@ -26,8 +24,8 @@ def section(quick: bool) -> str:
     for name, rounds in ROUNDS.items():
         task = TASKS[name]
         parts = {
-            "whole rounds": rounds_of(task, rounds, "shuffled"),
-            "rounds in fixed order": rounds_of(task, rounds, "cyclic"),
+            "whole rounds": composed(task, rounds, "shuffled"),
+            "rounds in fixed order": composed(task, rounds, "cyclic"),
             "keys and random words alone": drawing(task, rounds, random_words),
             "keys, random words and sort alone": drawing(task, rounds, shuffle),
         }
@@ -35,18 +33,6 @@ def section(quick: bool) -> str:
         whole = found["whole rounds"]
         lines += [f"| {name} | {part} | {ms / rounds:.4f} | {ms / whole:.0%} |" for part, ms in found.items()]
     return "\n".join(lines)
-
-
-def rounds_of(task: Task, rounds: int, order: str) -> Callable[[], object]:
-    """The task's recipe with its rows in the given order."""
-    recipe = cf.fedsgd if task.steps == 1 else cf.fedavg
-    made = recipe(lr=task.lr, batch=task.batch, weights="uniform", order=order)
-    setup = Setup(made.make, cf.models.logistic(), (), False, ())
-    data, params = block_and_start(task)
-    hyper, key, active = numbers(made.hyper), jax.random.key(0), jnp.ones((rounds, task.silos), bool)
-    state = start(setup, hyper, params, data)
-    program = jax.jit(advance, static_argnums=(0, 1))
-    return lambda: program(setup, rounds, hyper, key, data, data, None, active, state, rounds)
 
 
 def drawing(task: Task, rounds: int, draw: Callable[..., jax.Array]) -> Callable[[], object]:
