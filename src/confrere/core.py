@@ -163,13 +163,21 @@ class Algorithm(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A maker with its static arguments bound: equal if both are, so that compiled programs are found again."""
+    """A maker with its static arguments bound: equal if both are, so that compiled programs are found again.
+
+    `whole`: the maker wants the whole model, not its loss alone (methods that need the curvature of a linear model).
+    """
 
     maker: Callable[..., Algorithm]
     static: tuple[tuple[str, Hashable], ...]
+    whole: bool = False
 
     def __call__(self, loss: Loss, **hyper: Any) -> Algorithm:
         return self.maker(loss, **dict(self.static), **hyper)
+
+    def on(self, model: Any, **hyper: Any) -> Algorithm:
+        """The algorithm for a model."""
+        return self(model if self.whole else model.loss, **hyper)
 
 
 class Recipe(NamedTuple):
@@ -185,10 +193,17 @@ class Recipe(NamedTuple):
     name: str = "custom"
 
     @classmethod
-    def of(cls, maker: Callable[..., Algorithm], name: str, static: Mapping[str, Hashable], **hyper: Any):
+    def of(
+        cls, maker: Callable[..., Algorithm], name: str, static: Mapping[str, Hashable], whole: bool = False, **hyper: Any
+    ) -> "Recipe":
         """A recipe from `maker(loss, **static, **hyper)`; a hyper-parameter that is None is left out."""
         numbers = {k: v for k, v in hyper.items() if v is not None}
-        return cls(Bound(maker, tuple(sorted(static.items()))), dict(static), numbers, name)
+        return cls(Bound(maker, tuple(sorted(static.items())), whole), dict(static), numbers, name)
+
+    @property
+    def bound(self) -> Bound:
+        """The maker, also of a recipe that was made from a plain function."""
+        return self.make if isinstance(self.make, Bound) else Bound(self.make, ())
 
     def replace(self, **hyper: Any) -> "Recipe":
         """The same recipe with other numbers."""

@@ -39,6 +39,10 @@ class Setup(NamedTuple):
     record: tuple[str, ...] = ("weights", "distance", "norm")
     stop: bool = False  # stop before a round whose messages fit in no cone
 
+    def algorithm(self, hyper: Mapping[str, Any]) -> Algorithm:
+        """The algorithm with its numbers, for the model."""
+        return self.make.on(self.model, **hyper)
+
 
 class Scores(NamedTuple):
     """Training loss and metrics of the evaluated silos' personal models: [k]; k = 1 or n."""
@@ -137,7 +141,7 @@ def score(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: 
 
 def score_of(setup: Setup, hyper, state: State, train: Block, test: Block, user) -> Scores:
     """The scores of a state outside the loop."""
-    return score(setup, setup.make(setup.model.loss, **hyper), state, train, test, user)
+    return score(setup, setup.algorithm(hyper), state, train, test, user)
 
 
 def advance(setup: Setup, length: int, hyper, key, train, test, user, active, state: State, count) -> Trace:
@@ -146,7 +150,7 @@ def advance(setup: Setup, length: int, hyper, key, train, test, user, active, st
     user: whom to evaluate and to measure distances from (None: everybody, and the mean); active: [length, n].
     Because the body is the same for every count, a run in chunks has the bits of a run at once.
     """
-    algorithm = setup.make(setup.model.loss, **hyper)
+    algorithm = setup.algorithm(hyper)
 
     def body(carry):
         state, k, kept, _ = carry
@@ -163,7 +167,7 @@ def advance(setup: Setup, length: int, hyper, key, train, test, user, active, st
 
 def start(setup: Setup, hyper, params: Tree, train: Block) -> State:
     """The state before round 1."""
-    return setup.make(setup.model.loss, **hyper).init(params, train)
+    return setup.algorithm(hyper).init(params, train)
 
 
 def rollout(setup: Setup, rounds: int, hyper, key, params, train, test, user=None, active=None) -> Trace:
@@ -177,7 +181,7 @@ def rollout(setup: Setup, rounds: int, hyper, key, params, train, test, user=Non
 
 def traffic(setup: Setup, hyper, state: State, train: Block) -> tuple[int, int]:
     """Bytes that one silo sends, and receives, in a round in which it takes part; known from shapes alone."""
-    algorithm = setup.make(setup.model.loss, **hyper)
+    algorithm = setup.algorithm(hyper)
     if not algorithm.mixer.sends:
         return 0, 0
     inbox, private, own = silo_view(algorithm.mixer, state, train, 0)
@@ -188,5 +192,5 @@ def traffic(setup: Setup, hyper, state: State, train: Block) -> tuple[int, int]:
 
 def personal_models(setup: Setup, hyper, state: State, train: Block) -> Tree:
     """Everybody's personal model, stacked."""
-    personal = setup.make(setup.model.loss, **hyper).personal
+    personal = setup.algorithm(hyper).personal
     return jax.vmap(personal, (None, None, 0))(state, train, jnp.arange(train.id.shape[0]))

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Block, Bound, Recipe, State, Tree
+from confrere.core import Block, Recipe, State, Tree
 from confrere.data.silos import Silos
 from confrere.debug import checked_update
 from confrere.history import History, Outcome, recorded
@@ -182,7 +182,6 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
     check_words("record", record, RECORDS)
     if stop not in (None, "cone"):
         raise ValueError(f"stop must be None or 'cone', not {stop!r}")
-    make = recipe.make if isinstance(recipe.make, Bound) else Bound(recipe.make, ())
     if model.task == "classification":
         silos.classes()
     part = "test" if sum(silos.sizes("test")) > 0 else "train"
@@ -190,7 +189,7 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
         raise ValueError(f"the user, silo {silos.names[user]!r}, has no training rows")
     if user is not None and silos.sizes(part)[user] == 0:
         part = "train"
-    setup = Setup(make, model, tuple(chosen), bool(chosen), tuple(sorted(record)), stop == "cone")
+    setup = Setup(recipe.bound, model, tuple(chosen), bool(chosen), tuple(sorted(record)), stop == "cone")
     return setup, on_devices(silos.block("train"), model), on_devices(silos.block(part), model), part
 
 
@@ -287,7 +286,7 @@ def no_entries(setup: Setup, given: Given, n: int, state: State) -> Entry:
 def run_debug(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:
     """Run round by round and silo by silo, without compilation, checking everything."""
     hyper, key, train, test, user = given
-    algorithm = setup.make(setup.model.loss, **hyper)
+    algorithm = setup.algorithm(hyper)
     checked = algorithm._replace(update=checked_update(algorithm, names))
     kept = [no_entries(setup, given, len(names), state)]
     with jax.disable_jit():

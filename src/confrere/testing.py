@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Algorithm, Block, Bound, Client, Ctx, Recipe, Tree, federate, silo_keys, silo_view
+from confrere.core import Algorithm, Block, Client, Ctx, Recipe, Tree, federate, silo_keys, silo_view
 from confrere.debug import checked_update
 from confrere.models import Model, logistic
 from confrere.program import Setup, Trace, advance, numbers, rollout, start
@@ -89,13 +89,12 @@ class Case(NamedTuple):
 
     def setup(self, recipe: Recipe) -> Setup:
         """The program without evaluation."""
-        make = recipe.make if isinstance(recipe.make, Bound) else Bound(recipe.make, ())
-        return Setup(make, self.problem.model, (), False, ("weights",))
+        return Setup(recipe.bound, self.problem.model, (), False, ("weights",))
 
     def algorithm(self, recipe: Recipe | None = None) -> Algorithm:
         """The algorithm with concrete numbers, outside any trace."""
         recipe = self.make(self.order) if recipe is None else recipe
-        return recipe.make(self.problem.model.loss, **numbers(recipe.hyper))
+        return recipe.bound.on(self.problem.model, **numbers(recipe.hyper))
 
     def run(self, recipe: Recipe | None = None, data: Block | None = None, active: Any = None, rounds=None) -> Trace:
         """A compiled run; everybody takes part unless said otherwise."""

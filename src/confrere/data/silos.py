@@ -1,8 +1,8 @@
 """Silos: n local data sets with names, each with rows for training, validation and test."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +11,54 @@ from confrere.core import Block
 
 PartName = Literal["train", "validation", "test"]
 PARTS: tuple[str, ...] = get_args(PartName)
+Kind = Literal["real", "artificial", "synthetic"]
+
+
+class Shared(NamedTuple):
+    """One quantity that left a silo: what, how many numbers (or words), and what for."""
+
+    silo: str
+    what: str
+    count: int
+    why: str
+
+
+class Hand(NamedTuple):
+    """What one silo gets when rows are dealt out: which rows, and what is changed about them.
+
+    `y` takes the place of the rows' labels; `gone` [rows, columns] says which values are removed.
+    """
+
+    name: str
+    rows: np.ndarray
+    y: np.ndarray | None = None
+    gone: np.ndarray | None = None
+
+
+class Pool(NamedTuple):
+    """All rows before they are dealt out: columns by name, as they were recorded, and the labels."""
+
+    columns: Mapping[str, np.ndarray]
+    y: np.ndarray
+
+
+Split = Callable[[Pool, np.random.Generator], list[Hand]]  # see confrere.data.splits
+
+
+class Source(Protocol):
+    """The tables behind silos, from which features are made anew whenever the training rows change."""
+
+    def encode(self, parts: Sequence[np.ndarray]) -> "Silos":
+        """Silos whose features rest on statistics of the training rows alone."""
+        ...
+
+    def pool(self) -> Pool:
+        """All rows of all silos, in order."""
+        ...
+
+    def deal(self, hands: Sequence[Hand]) -> "Source":
+        """The same rows in other silos."""
+        ...
 
 
 def part_number(part: str) -> int:
@@ -52,6 +100,10 @@ class Silos:
     silos: tuple[Silo, ...]
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...] | None = None  # the classes in order; None: numbers as they are
+    origin: str = "arrays"  # where the rows come from, in words
+    kind: Kind = "real"  # artificial: real rows in silos that never were; synthetic: invented rows
+    shared: tuple[Shared, ...] = ()  # what left each silo so that their features agree
+    source: Source | None = field(default=None, repr=False)
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # found once, kept
 
     @classmethod
@@ -106,13 +158,52 @@ class Silos:
             raise ValueError("test and validation are shares of the rows: 0 or more, together below 1")
         rng = np.random.default_rng(seed)
 
-        def cut(silo: Silo) -> Silo:
+        def cut(silo: Silo) -> np.ndarray:
             place = rng.permutation(len(silo.y))
             tests, both = round(test * len(place)), round((test + validation) * len(place))
             part = np.where(place < tests, PARTS.index("test"), np.where(place < both, PARTS.index("validation"), 0))
-            return replace(silo, part=part.astype(np.int8))
+            return part.astype(np.int8)
 
-        return replace(self, silos=tuple(cut(s) for s in self.silos))
+        return self.with_parts([cut(s) for s in self.silos])
+
+    def halve(self) -> "Silos":
+        """The halves of the Weight Erosion paper: the first 1 + floor(n/2) rows are for test, the rest for training."""
+
+        def cut(silo: Silo) -> np.ndarray:
+            test = np.arange(len(silo.y)) < 1 + len(silo.y) // 2
+            return np.where(test, PARTS.index("test"), PARTS.index("train")).astype(np.int8)
+
+        return self.with_parts([cut(s) for s in self.silos])
+
+    def folds(self, k: int = 5, seed: int = 0) -> Iterator["Silos"]:
+        """k times the same silos, each time another k-th of every silo's rows for test.
+
+        Where labels are class numbers every fold gets its share of each class.
+        """
+        if k < 2:
+            raise ValueError(f"there must be 2 folds or more, not {k}")
+        rng = np.random.default_rng(seed)
+        fold = [fold_numbers(s.y, k, rng) for s in self.silos]
+        for j in range(k):
+            yield self.with_parts([np.where(f == j, PARTS.index("test"), 0).astype(np.int8) for f in fold])
+
+    def with_parts(self, parts: Sequence[np.ndarray]) -> "Silos":
+        """The same rows, each in the part that is given for it; features from tables are made anew."""
+        if self.source is not None:
+            return replace(self.source.encode(parts), origin=self.origin, kind=self.kind)
+        return replace(self, silos=tuple(replace(s, part=p) for s, p in zip(self.silos, parts, strict=True)))
+
+    def divide(self, how: Split, seed: int = 0) -> "Silos":
+        """The same rows dealt out to other silos, all for training; see `confrere.data.splits`.
+
+        >>> import numpy as np, confrere as cf
+        >>> silos = cf.Silos.from_arrays([(np.arange(12.0).reshape(6, 2), [0, 1, 0, 1, 0, 1])])
+        >>> silos.divide(cf.data.splits.iid(3)).sizes()
+        (2, 2, 2)
+        """
+        from confrere.data.dealing import deal
+
+        return deal(self, how, seed)
 
     def for_user(self, user: int | str, others: Literal["all", "train"] = "all") -> "Silos":
         """The data of one user's run: the user keeps its parts, the others give all their rows for training.
@@ -132,7 +223,7 @@ class Silos:
             X, y = silo.rows("train")
             return Silo(silo.name, X, y, np.zeros(len(y), np.int8))
 
-        return replace(self, silos=tuple(seen(i, s) for i, s in enumerate(self.silos)))
+        return replace(self, silos=tuple(seen(i, s) for i, s in enumerate(self.silos)), source=None)
 
     def classes(self) -> int:
         """The number of classes, if the labels are class numbers."""
@@ -191,6 +282,15 @@ def place_of(names: Sequence[str], which: Any) -> int:
     if not 0 <= which < len(names):
         raise IndexError(f"there is no silo {which}; there are {len(names)}, counted from 0")
     return int(which)
+
+
+def fold_numbers(y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """A fold 0..k-1 for every row: class by class in random order, dealt out in turn."""
+    classes = y if y.dtype.kind in "biu" or (y == np.floor(y)).all() and len(np.unique(y)) <= 20 else np.zeros(len(y))
+    order = np.concatenate([rng.permutation(np.flatnonzero(classes == c)) for c in np.unique(classes)])
+    fold = np.empty(len(y), np.int64)
+    fold[order] = (np.arange(len(y)) + rng.integers(k)) % k
+    return fold
 
 
 def fits_int32(y: np.ndarray) -> bool:

@@ -11,14 +11,13 @@ where the age is unknown `is_minor` is the share of unknown ages (0.2009).
 
 import csv
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from confrere.data.fetch import DataNotFound, check_file, data_folder, download, file_in_package
-from confrere.data.silos import PARTS, Silo, Silos
+from confrere.data.silos import Silos
 
 SplitName = Literal["age-strict", "age-some", "iid"]
 SPLITS: tuple[str, ...] = ("age-strict", "age-some", "iid")
@@ -75,17 +74,7 @@ def split_passengers(table: Passengers, split: SplitName, seed: int) -> Silos:
     silos = Silos.from_arrays(
         [(table.X[rows], table.survived[rows]) for rows in groups], names, FEATURES, ("died", "survived")
     )
-    return halve(silos)
-
-
-def halve(silos: Silos) -> Silos:
-    """The paper's halves: the first 1 + floor(n/2) rows are the test rows, the rest is for training."""
-
-    def cut(silo: Silo) -> Silo:
-        test = np.arange(len(silo.y)) < 1 + len(silo.y) // 2
-        return replace(silo, part=np.where(test, PARTS.index("test"), PARTS.index("train")).astype(np.int8))
-
-    return replace(silos, silos=tuple(cut(s) for s in silos.silos))
+    return silos.halve()
 
 
 def age_groups(age: np.ndarray, split: SplitName, rng: random.Random) -> list[list[int]]:

@@ -132,7 +132,7 @@ def _one(setup: Setup, personal: bool, hyper, case: Experiments) -> tuple[Trace,
     numbers_of_case = {**hyper, "user": case.user} if personal else hyper
     key = jax.random.key(case.seed)
     trace = rollout(setup, ROUNDS, numbers_of_case, key, case.params, case.train, case.test, case.user)
-    algorithm = setup.make(setup.model.loss, **numbers_of_case)
+    algorithm = setup.algorithm(numbers_of_case)
     params = algorithm.personal(trace.state, case.train, case.user)
     return trace, params, setup.model.apply(params, case.test.X[case.user])
 
