@@ -1,5 +1,5 @@
 from . import clients, data, mixers, models, stopping, testing, weights
-from .algorithms import fedavg, fedsgd, fine_tuned, local, weight_erosion
+from .algorithms import evidence, fedavg, fedsgd, fine_tuned, local, ridge_local, weight_erosion
 from .core import (
     Algorithm,
     Batch,
@@ -48,6 +48,7 @@ __all__ = [
     "clients",
     "cone",
     "data",
+    "evidence",
     "fedavg",
     "federate",
     "fedsgd",
@@ -55,6 +56,7 @@ __all__ = [
     "local",
     "mixers",
     "models",
+    "ridge_local",
     "rollout",
     "simulate",
     "stopping",

@@ -8,18 +8,24 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     fedavg         = federate(sgd,      server(weighted(by_size())))
     fine_tuned     = federate(fine_tuned(sgd), server(weighted(by_size())))
     weight_erosion = federate(gradient | sgd, server(weighted(erosion(user, p_d, p_s)), x=step(sgd(lr))))
+    ridge_local    = federate(optimum,   alone())
+    evidence       = federate(summaries, bulletin(user))
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import optax
 
 from confrere import clients, mixers
 from confrere import weights as weighting
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_counts, check_numbers, concrete
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Mixer, Recipe, Weights, federate, weighted
+from confrere.borrowing.candidates import CANDIDATES, LOCAL
+from confrere.borrowing.summary import SHARES, Share
+from confrere.models import Model
 
 Shares = Literal["size", "uniform"]
 
@@ -169,6 +175,57 @@ def _weight_erosion(
     return federate(client, mixers.server(weighted(erosion)))
 
 
+def ridge_local(ridge: float = 1.0) -> Recipe:
+    """Every silo goes straight to the optimum of its own losses with a ridge: training alone at its best.
+
+    One round suffices, nothing is sent, and there is no learning rate. For linear and logistic models. It minimises the
+    sum of losses + ridge/2 |w|^2, intercepts held a tenth as firmly; features should be standardised.
+
+    >>> import confrere as cf
+    >>> cf.ridge_local().hyper
+    {'ridge': 1.0}
+    """
+    check_numbers(ridge=ridge)
+    if concrete(ridge) == 0:
+        raise ValueError("ridge must be above 0: without any, separable rows have no optimum")
+    return Recipe.of(_ridge_local, "ridge_local", {}, whole=True, ridge=ridge)
+
+
+def _ridge_local(model: Model, ridge) -> Algorithm:
+    return federate(clients.optimum(model, ridge), mixers.alone())
+
+
+def evidence(
+    user: int | str | None = None, share: Share = "full", min_cell: int = 1,
+    candidates: Sequence[str] = CANDIDATES,
+) -> Recipe:  # fmt: skip
+    """Evidence-weighted borrowing: the user's own rows judge how related every silo is, and borrow accordingly.
+
+    Each silo sends one message (its losses to second order around its own optimum) and, to be pooled, a few more around
+    a common point: 6 rounds are enough. With a user, that silo sends nothing at all; without one, everybody ends with
+    a model of its own. For linear and logistic models, on standardised features. See `confrere.borrowing` for the
+    formulas, for what `share` ("full", "diagonal", "parameters", "sum") costs and reveals, and for `min_cell`.
+
+    >>> import confrere as cf
+    >>> cf.evidence(user=0).hyper
+    {'user': 0}
+    """
+    if share not in SHARES:
+        raise ValueError(f"share must be one of {', '.join(SHARES)}, not {share!r}")
+    if share == "sum" and user is None:
+        raise ValueError("share='sum' needs a user: what is summed cannot be taken apart for everybody")
+    unknown = [name for name in candidates if name not in (*CANDIDATES, *LOCAL)]
+    if unknown or not candidates or isinstance(candidates, str):
+        raise ValueError(f"candidates must be some of {', '.join((*CANDIDATES, *LOCAL))}, not {candidates!r}")
+    check_counts(min_cell=min_cell)
+    static = {"share": share, "min_cell": min_cell, "candidates": tuple(candidates)}
+    return Recipe.of(_evidence, "evidence", static, whole=True, user=user)
+
+
+def _evidence(model: Model, share: Share, min_cell: int, candidates: tuple[str, ...], user=None) -> Algorithm:
+    return federate(clients.summaries(model, share, min_cell, candidates), mixers.bulletin(user, share))
+
+
 def _shares(weights: Shares) -> Weights:
     return weighting.uniform() if weights == "uniform" else weighting.by_size()
 
@@ -193,4 +250,4 @@ def _recipe(maker, name: str, static: dict[str, Any], **hyper: Any) -> Recipe:
     return Recipe.of(maker, name, static, **hyper)
 
 
-__all__ = ["fedavg", "fedsgd", "fine_tuned", "local", "weight_erosion"]
+__all__ = ["evidence", "fedavg", "fedsgd", "fine_tuned", "local", "ridge_local", "weight_erosion"]

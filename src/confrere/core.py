@@ -101,17 +101,25 @@ class Client(NamedTuple):
     personal: Callable[[Inbox, Tree, Block], Tree]
 
 
+class Listener(NamedTuple):
+    """A silo that sends nothing and alone receives the named parts of the inbox, for its personal model only."""
+
+    user: Any
+    parts: tuple[str, ...]
+
+
 class Mixer(NamedTuple):
     """What happens between silos. `axis`: the silo axis of the inbox (None: all receive the same).
 
     `sends` is False for a mixer that could run inside each silo, because no message counts but its own:
-    nothing then crosses a border.
+    nothing then crosses a border. With a `listener` one silo only listens.
     """
 
     init: Callable[[Tree, Tree], tuple[Inbox, Tree]]
     update: Callable[[Tree, Tree, Ctx], tuple[Inbox, Tree, Mixed]]
     axis: int | None = None
     sends: bool = True
+    listener: Listener | None = None
 
 
 class Rule(NamedTuple):
@@ -384,7 +392,10 @@ def federate(client: Client, mixer: Mixer) -> Algorithm:
         mixer_key, keys = silo_keys(key, state.round, data.id)
         ctx = Ctx(state.round, active, data.size, jnp.zeros(n, jnp.int32), keys)
         each = jax.vmap(client.update, (mixer.axis, 0, 0, Ctx(None, 0, 0, 0, 0)))  # type: ignore[arg-type]
-        message, private = each(state.inbox, state.private, data, ctx)
+        inbox = state.inbox
+        if mixer.listener is not None:  # while training nobody is the listener
+            inbox = inbox._replace(shared=heard_by(mixer.listener, inbox.shared, -1))
+        message, private = each(inbox, state.private, data, ctx)
         message, here = arrived(message, active)
         private = rows_where(here, private, state.private)
         ctx = ctx._replace(active=here, key=mixer_key)
@@ -404,4 +415,12 @@ def silo_view(mixer: Mixer, state: State, data: Block, i: Any) -> tuple[Inbox, T
     """What silo i has: its inbox, its private state and its rows."""
     at = lambda tree: jax.tree.map(lambda a: a[i], tree)  # noqa: E731
     inbox = state.inbox if mixer.axis is None else at(state.inbox)
+    if mixer.listener is not None:
+        inbox = inbox._replace(shared=heard_by(mixer.listener, inbox.shared, i))
     return inbox, at(state.private), at(data)
+
+
+def heard_by(listener: Listener, shared: Mapping[str, Tree], i: Any) -> dict[str, Tree]:
+    """What silo i receives: zeros in place of the parts that are the listener's alone."""
+    blank = lambda tree: jax.tree.map(lambda a: jnp.where(i == listener.user, a, jnp.zeros_like(a)), tree)  # noqa: E731
+    return {name: blank(part) if name in listener.parts else part for name, part in shared.items()}

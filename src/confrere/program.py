@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from confrere.clients.batches import everything
 from confrere.core import (
@@ -179,15 +180,38 @@ def rollout(setup: Setup, rounds: int, hyper, key, params, train, test, user=Non
     return advance(setup, rounds, hyper, key, train, test, user, active, state, rounds)._replace(before=before)
 
 
-def traffic(setup: Setup, hyper, state: State, train: Block) -> tuple[int, int]:
-    """Bytes that one silo sends, and receives, in a round in which it takes part; known from shapes alone."""
-    algorithm = setup.algorithm(hyper)
+class Traffic(NamedTuple):
+    """Bytes of a round, for a silo that takes part in it; known from shapes alone."""
+
+    up: int
+    down: int
+    reserved: int  # the part of `down` that only a listener receives
+    listens: jax.Array  # [n] who sends nothing, and receives what is reserved
+
+    def per_silo(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes sent and received, silo by silo [n]."""
+        listens, up, down, reserved = np.asarray(self.listens), *map(int, self[:3])
+        return np.where(listens, 0, up), np.where(listens, down, down - reserved)
+
+
+def traffic(setup: Setup, hyper, state: State, train: Block) -> Traffic:
+    """What a round of this run costs."""
+    algorithm, n = setup.algorithm(hyper), train.id.shape[0]
+    nobody = jnp.zeros(n, bool)
     if not algorithm.mixer.sends:
-        return 0, 0
+        return Traffic(0, 0, 0, nobody)
     inbox, private, own = silo_view(algorithm.mixer, state, train, 0)
-    message = blank_message(algorithm.client, inbox.shared, private, own)
-    size = lambda tree: sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))  # noqa: E731
-    return size(message), size(inbox)
+    up = byte_size(blank_message(algorithm.client, inbox.shared, private, own))
+    if algorithm.mixer.listener is None:
+        return Traffic(up, byte_size(inbox), 0, nobody)
+    user, parts = algorithm.mixer.listener
+    reserved = sum(byte_size(inbox.shared[name]) for name in parts)
+    return Traffic(up, byte_size(inbox), reserved, jnp.arange(n) == user)
+
+
+def byte_size(tree: Tree) -> int:
+    """The bytes of all arrays of a tree."""
+    return sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
 
 
 def personal_models(setup: Setup, hyper, state: State, train: Block) -> Tree:

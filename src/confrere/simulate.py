@@ -98,12 +98,12 @@ def simulate(
     outcome = run(setup, (hyper, key, train, test, place), who, state, silos.names, progress)
     done = len(outcome.entries.record.mass)
     sending = who[:done] & (np.array(silos.sizes("train")) > 0)
-    up, down = map(int, _traffic(setup, hyper, state, train))
+    up, down = _traffic(setup, hyper, state, train).per_silo()
     models = _personal_models(setup, hyper, outcome.state, train)
     history = History(
         algorithm=recipe.name, names=silos.names, user=user, static=dict(recipe.static),
         hyper=dict(recipe.hyper), rounds=done, part=part,
-        bytes_up=sending * np.int64(up), bytes_down=sending * np.int64(down), stopped=outcome.stopped,
+        bytes_up=sending * up, bytes_down=sending * down, stopped=outcome.stopped,
         models=jax.tree.map(np.asarray, models), state=outcome.state, key=key,
         **recorded(outcome, train, test, everybody=user is None),
     )  # fmt: skip

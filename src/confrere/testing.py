@@ -19,7 +19,7 @@ import numpy as np
 from confrere.core import Algorithm, Block, Client, Ctx, Recipe, Tree, federate, silo_keys, silo_view
 from confrere.debug import checked_update
 from confrere.models import Model, logistic
-from confrere.program import Setup, Trace, advance, numbers, rollout, start
+from confrere.program import Setup, Trace, advance, numbers, personal_models, rollout, start
 
 Make = Callable[[list[int]], Recipe]
 
@@ -108,13 +108,14 @@ class Case(NamedTuple):
 
     def models(self, trace: Trace, recipe: Recipe | None = None, data: Block | None = None) -> Tree:
         """Everybody's personal model at the end of a run."""
+        recipe = self.make(self.order) if recipe is None else recipe
         data = self.problem.data if data is None else data
-        personal = jax.vmap(self.algorithm(recipe).personal, (None, None, 0))
-        return personal(trace.state, data, jnp.arange(data.id.shape[0]))
+        return _personal_models(self.setup(recipe), numbers(recipe.hyper), trace.state, data)
 
 
 _run = jax.jit(rollout, static_argnums=(0, 1))
 _advance = jax.jit(advance, static_argnums=(0, 1))
+_personal_models = jax.jit(personal_models, static_argnums=0)
 
 
 def gap(one: Tree, two: Tree) -> float:
@@ -253,9 +254,12 @@ def check_permutation(case: Case) -> None:
 
 
 def check_equal_silos(case: Case) -> None:
-    """Silos with the same rows, and the same keys, end with the same model."""
+    """Silos with the same rows, and the same keys, end with the same model (but for one that listens to them)."""
     data = jax.tree.map(lambda a: jnp.broadcast_to(a[:1], a.shape), case.problem.data)
     models = case.models(case.run(data=data), data=data)
+    listener = case.algorithm().mixer.listener
+    if listener is not None:  # it alone has heard the others
+        models = jax.tree.map(lambda a: a[np.arange(len(a)) != int(listener.user)], models)
     first = jax.tree.map(lambda a: jnp.broadcast_to(a[:1], a.shape), models)
     close(case, "equal silos end equal", first, models)
 

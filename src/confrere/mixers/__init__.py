@@ -1,6 +1,7 @@
 """Mixers: what happens between silos, from their messages to their next inbox."""
 
+from confrere.mixers.bulletin import bulletin
 from confrere.mixers.parts import add, replace, step, table
 from confrere.mixers.server import alone, server
 
-__all__ = ["add", "alone", "replace", "server", "step", "table"]
+__all__ = ["add", "alone", "bulletin", "replace", "server", "step", "table"]

@@ -1,0 +1,171 @@
+"""The candidates, their cross-validation on the user's own rows, and the average that comes out.
+
+    pair      the user's loss and what every silo by itself earns
+    pair.3    the same with 0.3 of the borrowed information (it corrects double counting, where the user differs from
+              all others in the same way)
+    joint     every silo judged on top of all others, in three sweeps around the current optimum
+    pool      the user's loss and the others' summed losses to second order, as if all were one population
+    local     the user alone;  local.1: with a tenth of the base precision
+
+Everything is done anew for each of five folds of the user's rows; candidates are weighted by exp(-loss on the rows
+held out), and since all are linear models, their average is one, too.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from confrere.borrowing.borrow import Borrowed, information_shares, messages, pair, sweep
+from confrere.borrowing.glm import Quadratic, Rows, expand, losses, minimise
+from confrere.borrowing.local import alone
+
+CANDIDATES = ("pair", "pair.3", "joint", "pool")
+LOCAL = ("local", "local.1")
+FOLDS = 5
+SWEEPS = 3
+
+
+class Fitted(NamedTuple):
+    """One candidate on one set of rows, and where its information came from."""
+
+    theta: jax.Array  # [D]
+    own: jax.Array  # the user's share of the information
+    shares: jax.Array  # [N] every silo's
+    relevance: jax.Array  # [N]
+
+
+class Verdict(NamedTuple):
+    """The average of the candidates, and how it came about."""
+
+    theta: jax.Array  # [D]
+    weights: jax.Array  # [candidates]
+    scores: jax.Array  # [candidates] mean loss on held-out rows (half the log of the mean square, for least squares)
+    own: jax.Array
+    shares: jax.Array  # [N]
+    relevance: jax.Array  # [N]
+    each: jax.Array  # [candidates, D] the candidates on all rows
+
+
+class Problem(NamedTuple):
+    """What a user knows: the base precision, every other silo's likelihood, and the others' pooled one."""
+
+    prior: jax.Array  # [D]
+    others: Quadratic  # [N, ...]
+    pool: Quadratic
+
+
+def fold_of_rows(y: jax.Array, live: jax.Array, key: jax.Array, task: str, k: int = FOLDS) -> jax.Array:
+    """A fold 0..k-1 for every live row: class by class in random order, dealt out in turn; k for padding."""
+    m = y.shape[0]
+    shuffle_key, offset_key = jax.random.split(key)
+    classes = jnp.where(live, y.astype(jnp.int32) if task == "classification" else 0, jnp.iinfo(jnp.int32).max)
+    order = jnp.lexsort((jax.random.uniform(shuffle_key, (m,)), classes))
+    place = jnp.zeros(m, jnp.int32).at[order].set(jnp.arange(m, dtype=jnp.int32))
+    return jnp.where(live, (place + jax.random.randint(offset_key, (), 0, k)) % k, k)
+
+
+def fit(rows: Rows, task: str, problem: Problem, said: Quadratic, names: tuple[str, ...]) -> Fitted:
+    """Every candidate on one set of rows (those with weight), stacked in the order of the names."""
+    prior = problem.prior
+    rows, local = alone(rows, task, prior)
+    own = expand(rows, local, task)
+    paired = pair(prior, said, own, local)
+    nothing = Quadratic(jnp.zeros_like(problem.others.H), jnp.zeros_like(problem.others.h))
+    borrowed = {
+        "pair": paired.from_each,
+        "pair.3": Quadratic(0.3 * paired.from_each.H, 0.3 * paired.from_each.h),
+        "pool": Quadratic(parts_of(problem.others.H, problem.pool.H), parts_of(problem.others.H, problem.pool.h)),
+        "local": nothing,
+        "local.1": nothing,
+    }
+    A0 = jnp.diag(prior)
+    at_once = ["pair", *(name for name in names if name not in ("pair", "joint"))]
+
+    def settle(name: str) -> tuple[jax.Array, jax.Array]:
+        extra = problem.pool if name == "pool" else total(borrowed[name])
+        return (0.1 if name == "local.1" else 1.0) * A0 + extra.H, extra.h
+
+    A, b = (jnp.stack(both) for both in zip(*map(settle, at_once), strict=True))
+    thetas = jax.vmap(lambda A, b: minimise(rows, task, A, b, local))(A, b)
+    found: dict[str, Fitted] = {}
+    for name, theta in zip(at_once, thetas, strict=True):
+        shares = information_shares(prior, own, borrowed[name].H)
+        relevance = jnp.zeros_like(paired.relevance) if name in LOCAL else paired.relevance
+        found[name] = Fitted(theta, *shares, relevance)
+    if "joint" in names:
+        together, theta, around = joint(rows, task, prior, said, paired, found["pair"].theta)
+        shares = information_shares(prior, around, together.from_each.H)
+        found["joint"] = Fitted(theta, *shares, together.relevance)
+    return jax.tree.map(lambda *a: jnp.stack(a), *[found[name] for name in names])
+
+
+def joint(rows: Rows, task: str, prior, said: Quadratic, paired: Borrowed, theta) -> tuple[Borrowed, jax.Array, Quadratic]:
+    """Sweeps over the silos, the user's likelihood expanded anew around the current optimum before each."""
+    A0 = jnp.diag(prior)
+
+    def body(_, carry):
+        borrowed, theta, _ = carry
+        around = expand(rows, theta, task)
+        borrowed = sweep(prior, said, around, theta, borrowed)
+        extra = total(borrowed.from_each)
+        return borrowed, minimise(rows, task, A0 + extra.H, extra.h, theta), around
+
+    return jax.lax.fori_loop(0, SWEEPS, body, (paired, theta, expand(rows, theta, task)))
+
+
+def total(each: Quadratic) -> Quadratic:
+    """The sum over silos."""
+    return Quadratic(each.H.sum(0), each.h.sum(0))
+
+
+def parts_of(each: jax.Array, together: jax.Array) -> jax.Array:
+    """Every silo's part [N, ...] of a sum that is only known as a whole, in proportion to its own curvature."""
+    parts = jnp.trace(each, axis1=1, axis2=2)
+    return jnp.tensordot(parts / jnp.maximum(parts.sum(), 1e-12), together, 0)
+
+
+def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, names: tuple[str, ...]) -> Verdict:
+    """All candidates on all folds and on all rows, and their average."""
+    live = rows.weight > 0
+    n = rows.weight.sum()
+    fold = fold_of_rows(rows.y, live, key, task)
+    masks = jnp.concatenate([fold[None] != jnp.arange(FOLDS)[:, None], jnp.ones((1, len(fold)), bool)])
+    said = messages(problem.others, scores)
+
+    def on(mask) -> Fitted:
+        chosen = rows._replace(weight=jnp.where(mask, rows.weight, 0))
+        return fit(chosen, task, problem, said, names)
+
+    fits = jax.vmap(on)(masks)  # [K + 1, candidates, ...]
+    held_out = fits.theta[jnp.minimum(fold, FOLDS - 1)]  # [m, candidates, D]
+    table = held_out.reshape(*held_out.shape[:2], rows.X.shape[1], -1)
+    z = jnp.einsum("mj,mcjs->cms", rows.X, table)
+    loss = jax.vmap(lambda z: rows.weight @ losses(rows, z, task))(z)  # [candidates]
+    mean = loss / jnp.maximum(n, 1)
+    score = 0.5 * jnp.log(jnp.maximum(2 * mean, 1e-30)) if task == "regression" else mean
+    weights = candidate_weights(rows, task, n * score, names)
+    last = jax.tree.map(lambda a: a[-1], fits)
+    mixed = jax.tree.map(lambda a: jnp.tensordot(weights, a, 1), last)
+    return Verdict(mixed.theta, weights, score, mixed.own, mixed.shares, mixed.relevance, last.theta)
+
+
+def candidate_weights(rows: Rows, task: str, losses_held_out: jax.Array, names: tuple[str, ...]) -> jax.Array:
+    """exp(-loss), normalised. Without two rows of a second class there is nothing to validate on: `pair` alone;
+    without any row, `pool`."""
+    weights = jax.nn.softmax(-losses_held_out)
+    only = lambda name: jnp.array([1.0 if n == name else 0.0 for n in names], weights.dtype)  # noqa: E731
+    if "pair" in names:
+        weights = jnp.where(second_class(rows, task) >= 2, weights, only("pair"))
+    if "pool" in names:
+        weights = jnp.where(rows.weight.sum() > 0, weights, only("pool"))
+    return weights
+
+
+def second_class(rows: Rows, task: str) -> jax.Array:
+    """How many rows do not belong to the most frequent class; for least squares, all but one."""
+    n = rows.weight.sum()
+    if task == "regression":
+        return n - 1
+    same = (rows.y[:, None] == rows.y[None]) & (rows.weight[None] > 0)
+    return n - jnp.where(rows.weight > 0, same.sum(axis=1), 0).max()
