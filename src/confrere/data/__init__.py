@@ -1,6 +1,9 @@
-"""Data: silos of rows, and the data sets that come with the library."""
+"""Data: silos of rows, the ways to split them, and the data sets that come with the library."""
 
+from confrere.data import splits
+from confrere.data.bundled import breast_cancer, diabetes
+from confrere.data.ebola import ebola_synthetic
 from confrere.data.silos import Silo, Silos
 from confrere.data.titanic import titanic
 
-__all__ = ["Silo", "Silos", "titanic"]
+__all__ = ["Silo", "Silos", "breast_cancer", "diabetes", "ebola_synthetic", "splits", "titanic"]
