@@ -170,7 +170,7 @@ def unequal_sizes(k: int = 4, ratio: float = 10.0) -> Split:
 
     def split(pool: Pool, rng: np.random.Generator) -> list[Hand]:
         check_count(k, len(pool.y))
-        counts = apportion(len(pool.y), ratio ** (np.arange(k) / max(k - 1, 1)))
+        counts = np.sort(apportion(len(pool.y), ratio ** (np.arange(k) / max(k - 1, 1))))
         if counts.min() == 0:
             raise ValueError(f"{len(pool.y)} rows are too few for {k} silos with sizes 1 to {ratio:g}: lower the ratio")
         return hands(letters(k), cut(rng.permutation(len(pool.y)), counts), rng)
