@@ -1,7 +1,6 @@
 """Splits: every row is dealt out once, the seed decides, and the skew is what the definition says."""
 
-from dataclasses import replace
-
+import itertools
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +8,7 @@ from hypothesis import strategies as st
 
 import confrere as cf
 from confrere.data import splits
-from confrere.data.dealing import of_silos
-from confrere.data.silos import PARTS, Hand, Pool
+from confrere.data.silos import Pool
 
 ROWS = 240
 
@@ -29,15 +27,6 @@ def table(rows=ROWS, seed=0, classes=2):
         "row": np.arange(float(rows)),
     }
     return Pool(columns, (dose + rng.normal(size=rows) > 0).astype(int) + (np.arange(rows) % 3 == 0) * (classes - 2))
-
-
-def silos_of(rows=ROWS, features=3, seed=0, parts=2):
-    """Array silos whose first feature is the number of the row."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, features))
-    X[:, 0] = np.arange(rows)
-    y = rng.integers(0, 2, rows)
-    return cf.Silos.from_arrays(list(zip(np.array_split(X, parts), np.array_split(y, parts), strict=True)))
 
 
 def dealt(how, pool=None, seed=0):
@@ -187,7 +176,7 @@ def test_age_strict_keeps_age_groups_apart():
 
 def test_a_limit_belongs_to_the_younger_group():
     pool = Pool({"age": np.array([20.0, 20.5, 35.0, 35.5])}, np.zeros(4, int))
-    assert [h.rows.tolist() for h in (dealt(splits.age_strict(), pool))][0] == [0]
+    assert next(h.rows.tolist() for h in (dealt(splits.age_strict(), pool))) == [0]
     assert sorted(dealt(splits.age_strict(), pool)[1].rows.tolist()) == [1, 2]
 
 
@@ -260,7 +249,7 @@ def test_label_skew_of_an_amount_gives_silos_ranges_of_it():
     pool = Pool({"x": np.arange(100.0)}, np.random.default_rng(0).normal(size=100))
     hands = dealt(splits.label_skew(4, 1.0), pool)
     ranges = [(pool.y[h.rows].min(), pool.y[h.rows].max()) for h in hands]
-    assert all(a[1] < b[0] for a, b in zip(ranges, ranges[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(ranges))
 
 
 def test_feature_skew_moves_x_given_y_and_keeps_the_share_of_labels():
@@ -271,7 +260,7 @@ def test_feature_skew_moves_x_given_y_and_keeps_the_share_of_labels():
     assert max(len(h.rows) for h in hands) - min(len(h.rows) for h in hands) <= 1
     for label in (0, 1):
         within = [dose[h.rows][pool.y[h.rows] == label] for h in hands]
-        assert all(a.max() <= b.min() for a, b in zip(within, within[1:], strict=False))
+        assert all(a.max() <= b.min() for a, b in itertools.pairwise(within))
 
 
 def test_feature_skew_grows_with_its_strength():
@@ -377,171 +366,6 @@ def test_the_mean_share_of_a_silo_has_the_variance_of_the_dirichlet_distribution
 def test_a_vanishing_alpha_still_leaves_no_silo_empty():
     hands = dealt(splits.dirichlet(10, 1e-300))
     assert sorted(len(h.rows) for h in hands)[:8] == [1] * 8
-
-
-# Dealing out silos
-
-
-def test_rows_of_several_silos_are_pooled_and_keep_their_labels_and_values():
-    silos = silos_of()
-    made = silos.divide(splits.iid(5), seed=1)
-    before = {(*x, y) for s in silos.silos for x, y in zip(s.X.tolist(), s.y.tolist(), strict=True)}
-    after = [(*x, y) for s in made.silos for x, y in zip(s.X.tolist(), s.y.tolist(), strict=True)]
-    assert len(after) == ROWS
-    assert set(after) == before
-    assert made.sizes() == (48,) * 5
-    assert made.sizes("test") == (0,) * 5
-    assert made.shared == ()
-
-
-def test_divided_silos_are_artificial_and_say_how_they_came_about():
-    made = silos_of().divide(splits.label_skew(3))
-    assert (made.kind, made.origin) == ("artificial", "arrays, dealt out by label_skew")
-    invented = replace(silos_of(), kind="synthetic", origin="synthetic rows")
-    assert invented.divide(splits.iid(2)).kind == "synthetic"
-
-
-def test_a_column_is_known_by_the_name_of_its_feature():
-    silos = cf.Silos.from_arrays([(np.eye(6), np.arange(6) % 2)], feature_names="abcdef")
-    assert [len(s.y) for s in silos.divide(splits.by("c")).silos] == [5, 1]
-
-
-def test_turned_labels_arrive_in_the_silo():
-    silos = silos_of()
-    made = silos.divide(splits.concept_shift(3), seed=2)
-    y = np.concatenate([s.y for s in silos.silos])
-    for silo, turned in zip(made.silos, (False, False, True), strict=True):
-        np.testing.assert_array_equal(silo.y, y[silo.X[:, 0].astype(int)] ^ turned)
-
-
-def test_removed_values_are_filled_with_the_known_mean_of_the_training_rows_and_told():
-    silos = silos_of()
-    made = silos.divide(splits.unequal_missingness(3, 0.5, ["x2"]), seed=1)
-    assert made.feature_names == ("x0", "x1", "x2", "x2=missing")
-    true = np.concatenate([s.X for s in silos.silos])
-    for name, halves in (("all", made), ("half", made.halve())):
-        place = [s.X[:, 0].astype(int) for s in halves.silos]
-        train = [s.part == PARTS.index("train") for s in halves.silos]
-        known = [
-            true[p[t & (s.X[:, 3] == 0)], 2] for p, t, s in zip(place, train, halves.silos, strict=True)
-        ]  # what the training rows know, recomputed from the silos before
-        mean = np.concatenate(known).mean()
-        for silo, rows in zip(halves.silos, place, strict=True):
-            gone = silo.X[:, 3] == 1
-            np.testing.assert_allclose(silo.X[gone, 2], mean, err_msg=name)
-            np.testing.assert_array_equal(silo.X[~gone, :3], true[rows][~gone])
-    assert {(s.silo, s.what, s.count) for s in made.shared} == {(n, "count and sum of x2", 2) for n in "abc"}
-
-
-def test_what_was_removed_stays_removed_when_rows_are_dealt_out_again():
-    once = silos_of().divide(splits.unequal_missingness(3, 0.5, ["x2"]), seed=1)
-    twice = once.divide(splits.iid(2), seed=5)
-    assert twice.feature_names == once.feature_names
-    counts = [sum(s.X[:, 3].sum() for s in silos.silos) for silos in (once, twice)]
-    assert counts[0] == counts[1] == 20 + 40
-    assert np.isnan(twice.source.pool().columns["x2"]).sum() == 60
-
-
-def test_a_feature_that_nobody_knows_is_zero():
-    made = silos_of().divide(lambda pool, rng: [Hand("a", np.arange(ROWS), gone=np.ones((ROWS, 3), bool))])
-    assert not made[0].X[:, :3].any()
-    assert made[0].X[:, 3:].all()
-
-
-def test_tables_are_dealt_out_by_their_source():
-    class Tables:
-        """A source that notes what it is asked."""
-
-        def __init__(self, asked):
-            self.asked = asked
-
-        def pool(self):
-            return table()
-
-        def deal(self, hands):
-            self.asked["hands"] = [h.name for h in hands]
-            return self
-
-        def encode(self, parts):
-            self.asked["parts"] = parts
-            return silos_of()
-
-    asked = {}
-    made = replace(silos_of(), source=Tables(asked), origin="a table").divide(splits.by("ward"))
-    assert asked["hands"] == ["east", "north", "south", "unknown"]
-    assert [len(p) for p in asked["parts"]] == [60] * 4
-    assert not np.concatenate(asked["parts"]).any()  # all for training
-    assert made.origin == "a table, dealt out by by"
-
-
-@pytest.mark.parametrize(
-    ("hands", "words"),
-    [
-        ([], "made no silo"),
-        ([Hand("a", np.arange(ROWS - 1))], "exactly once"),
-        ([Hand("a", np.arange(ROWS)), Hand("b", np.array([0]))], "exactly once"),
-        ([Hand("a", np.arange(ROWS)), Hand("b", np.array([], int))], "silo 'b' without rows"),
-        ([Hand("a", np.arange(120)), Hand("a", np.arange(120, ROWS))], "names must differ"),
-        ([Hand("a", np.arange(ROWS), y=np.zeros(3))], "labels for 240 rows"),
-        ([Hand("a", np.arange(ROWS), gone=np.zeros((ROWS, 2), bool))], r"\(240, 3\)"),
-    ],
-)
-def test_a_split_of_ones_own_that_goes_wrong_is_refused(hands, words):
-    def my_split(pool, rng):
-        return hands
-
-    with pytest.raises(ValueError, match=words):
-        silos_of().divide(my_split)
-
-
-def test_the_pool_of_array_silos_is_their_features():
-    silos = silos_of()
-    pool = of_silos(silos).pool()
-    assert list(pool.columns) == ["x0", "x1", "x2"]
-    np.testing.assert_array_equal(pool.columns["x0"], np.arange(ROWS))
-    np.testing.assert_array_equal(pool.y, np.concatenate([s.y for s in silos.silos]))
-
-
-# Halves and folds
-
-
-@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4), k=st.integers(2, 6), seed=st.integers(0, 100))
-def test_folds_test_every_row_exactly_once_and_share_out_the_classes(sizes, k, seed):
-    rng = np.random.default_rng(seed)
-    silos = cf.Silos.from_arrays([(rng.normal(size=(n, 2)), rng.integers(0, 3, n)) for n in sizes])
-    folds = list(silos.folds(k, seed))
-    assert len(folds) == k
-    for i, silo in enumerate(silos.silos):
-        tested = np.array([f[i].part == PARTS.index("test") for f in folds])
-        np.testing.assert_array_equal(tested.sum(axis=0), 1)
-        for label in range(3):
-            counts = tested[:, silo.y == label].sum(axis=1)
-            assert counts.max() - counts.min() <= 1
-        assert np.ptp(tested.sum(axis=1)) <= 1
-        np.testing.assert_array_equal(folds[0][i].X, silo.X)
-
-
-def test_folds_depend_on_their_seed_and_one_fold_is_refused():
-    silos = silos_of()
-    parts = [np.concatenate([s.part for s in next(silos.folds(3, seed)).silos]) for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(parts[0], parts[1])
-    assert not np.array_equal(parts[0], parts[2])
-    with pytest.raises(ValueError, match="2 folds or more"):
-        next(silos.folds(1))
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 8, 9])
-def test_halves_are_the_first_rows_and_one_more_and_the_rest(rows):
-    halves = cf.Silos.from_arrays([(np.ones((rows, 1)), np.zeros(rows))]).halve()
-    assert halves[0].part.tolist() == [PARTS.index("test")] * (1 + rows // 2) + [0] * (rows - 1 - rows // 2)
-
-
-def test_parts_can_be_given_and_must_be_as_many_as_silos():
-    silos = silos_of(6)
-    parts = [np.array([0, 1, 2], np.int8), np.array([2, 2, 0], np.int8)]
-    assert silos.with_parts(parts).sizes("test") == (1, 2)
-    with pytest.raises(ValueError, match="argument"):
-        silos.with_parts(parts[:1])
 
 
 @pytest.mark.parametrize("name", EVERY)
