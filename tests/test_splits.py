@@ -1,6 +1,7 @@
 """Splits: every row is dealt out once, the seed decides, and the skew is what the definition says."""
 
 import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
