@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from confrere.data.fetch import DataNotFound
+from confrere.reproduce import runs
 from confrere.reproduce import weight_erosion as paper
 from confrere.reproduce.attractor import attractor, regression_silos
 from confrere.reproduce.published import batch_mean_accuracy, fold_rows
@@ -111,9 +112,9 @@ def test_four_users_and_many_seeds_are_one_program(twenty_seeds):
     batch = paper.experiments(list(paper.seeded_start("age-strict", range(5))), range(5))
     recipe = paper.recipes(161)["weight_erosion"]
     paper.run(recipe, batch)
-    programs = paper._run._cache_size()
+    programs = runs._run._cache_size()
     paper.run(recipe.replace(lr=0.7, p_d=0.02), batch)
-    assert paper._run._cache_size() == programs
+    assert runs._run._cache_size() == programs
     assert batch.user.tolist() == [0, 1, 2, 3] * 5
 
 

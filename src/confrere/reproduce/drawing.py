@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confrere.data.silos import Silos
-from confrere.reproduce.weight_erosion import Result
+from confrere.reproduce.runs import Result
 
 
 class Scheme(NamedTuple):

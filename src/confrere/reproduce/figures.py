@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from confrere.data.silos import Silos
 from confrere.reproduce.drawing import SCHEMES, SILO_COLOURS, constant_predictors, model_values
-from confrere.reproduce.weight_erosion import Result
+from confrere.reproduce.runs import Result
 
 SILO_LINES = ("-", "--", "-.", ":")
 

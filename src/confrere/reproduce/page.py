@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from confrere.data.silos import Silos
 from confrere.reproduce.drawing import SCHEMES, SILO_COLOURS, constant_predictors, model_values
-from confrere.reproduce.weight_erosion import Result
+from confrere.reproduce.runs import Result
 
 CONFIG = {"displayModeBar": False, "responsive": True}
 
