@@ -1,5 +1,7 @@
 """`confrere reproduce`: the papers' experiments, run again."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -72,13 +74,21 @@ def single(split: SplitChoice, seed: int, out: Path | None, json: bool, quiet: b
 
 def draw(split, seed, silos, results, report, folder: Path) -> Path:
     """Figures 1 and 2 as PNG, and both with the table on an HTML page."""
-    try:
+    with drawing_into(folder):
         from confrere.reproduce import figures, page
+
+        figures.draw_png(silos, results, folder, split, seed)
+        return page.write_page(silos, results, report, folder / f"weight-erosion-{split}-{seed}.html")
+
+
+@contextlib.contextmanager
+def drawing_into(folder: Path) -> Iterator[None]:
+    """Make the folder; what drawing needs and is not installed is said with what to install."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
     except ModuleNotFoundError as problem:
         raise ValueError(f"drawing needs {problem.name}: pip install 'confrere[plots]'") from problem
-    folder.mkdir(parents=True, exist_ok=True)
-    figures.draw_png(silos, results, folder, split, seed)
-    return page.write_page(silos, results, report, folder / f"weight-erosion-{split}-{seed}.html")
 
 
 def many(splits: tuple[SplitChoice, ...], seeds: int, json: bool, quiet: bool) -> None:
@@ -94,6 +104,46 @@ def many(splits: tuple[SplitChoice, ...], seeds: int, json: bool, quiet: bool) -
         print_json(report)
     else:
         tables.show_cells(report)
+
+
+@app.command("ebola", epilog="Example: confrere reproduce ebola --split age-strict --seed 278")
+def ebola(
+    split: Annotated[
+        SplitChoice | None, typer.Option(help="Figure 1 is age-strict, 2 is age-some [default: both].")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the patients, the split and the start.")] = 278,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the figures [default: confrere-report; none with --json].")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """The Ebola case study of the Weight Erosion report, on SYNTHETIC patients: the real table is private.
+
+    Three silos by age, each the user once: Global, Weight Erosion and Local, round by round, and the weights of the
+    silos. The experiment is the report's; its numbers are not.
+    """
+    with for_people():
+        start_jax()
+        from confrere.cli import tables
+        from confrere.reproduce import ebola as study
+
+        with status("Compiling and running the experiments", hidden=quiet or json):
+            drawn = [study.run_split(name, seed) for name in (SPLITS if split is None else (split,))]
+        reports = [study.split_report(figure) for figure in drawn]
+        if json:
+            print_json({"data": "synthetic", "seed": seed, "splits": {r["split"]: r for r in reports}})
+        else:
+            for report in reports:
+                tables.show_single(report, report["silos"], tables.GLOBAL)
+        if out is not None or not json:
+            folder = out or Path("confrere-report")
+            with status("Drawing the figures", hidden=quiet or json), drawing_into(folder):
+                from confrere.reproduce import ebola_figures
+
+                page = ebola_figures.draw(drawn, folder)
+            if not json:
+                print(f"Figures: {page}")
 
 
 @app.command("attractor", epilog="Example: confrere reproduce attractor --seeds 5")

@@ -1,6 +1,6 @@
 """Tables for the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -14,18 +14,23 @@ TITLES = {
 }
 
 
-def show_single(report: dict[str, Any], names: Sequence[str]) -> None:
+GLOBAL = {**TITLES, "fedavg": "Global", "fedavg_as_published": "Global as\npublished"}  # as the Ebola report calls them
+
+
+def show_single(report: dict[str, Any], names: Sequence[str], titles: Mapping[str, str] = TITLES) -> None:
     """Final accuracies of one seed, by rows and as the mean over batches that was published."""
+    data = f"{report['data']}: " if "data" in report else ""
+    how = f"{report['split']}, seed {report['seed']}, round {report['rounds']}"
     table = Table(
-        title=f"Accuracy on the user's test rows, {report['split']}, seed {report['seed']}, round {report['rounds']}",
+        title=f"{data}Accuracy on the user's test rows, {how}",
         caption="in brackets: the mean over batches, as published; others' final weights in the order of the silos",
     )
     table.add_column("User")
-    for title in TITLES.values():
+    for title in titles.values():
         table.add_column(title, justify="right")
     table.add_column("Final weights\nof the others", justify="right", no_wrap=True)
     for user, row in report["users"].items():
-        cells = [f"{row['accuracy'][k]:.3f}\n({row['accuracy_batch_mean'][k]:.3f})" for k in TITLES]
+        cells = [f"{row['accuracy'][k]:.3f}\n({row['accuracy_batch_mean'][k]:.3f})" for k in titles]
         weights = " ".join(f"{a:.3f}" for a in row["alpha"][-1])
         table.add_row(f"{user}: {names[int(user)]}", *cells, weights)
     Console().print(table)

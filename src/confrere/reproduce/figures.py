@@ -4,7 +4,7 @@ Figure 1: accuracy on the user's test rows and the weights of the silos, round b
 Figure 2: the parameters of the three models; black for the first output (died), grey for the second (survived).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from confrere.data.silos import Silos
-from confrere.reproduce.drawing import SCHEMES, SILO_COLOURS, constant_predictors, model_values
+from confrere.reproduce.drawing import SCHEMES, SILO_COLOURS, Scheme, constant_predictors, model_values
 from confrere.reproduce.runs import Result
-
-SILO_LINES = ("-", "--", "-.", ":")
 
 
 def draw_png(silos: Silos, results: dict[str, Result], folder: Path, split: str, seed: int) -> list[Path]:
     """Write both figures into a folder."""
     paths = []
     for name, figure in (("figure1", figure_1(silos, results)), ("figure2", figure_2(silos, results))):
-        path = folder / f"{name}-{split}-{seed}.png"
-        figure.savefig(path, dpi=130)
-        plt.close(figure)
-        paths.append(path)
+        paths.append(save(figure, folder / f"{name}-{split}-{seed}.png"))
     return paths
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure and let it go."""
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return path
 
 
 def figure_1(silos: Silos, results: dict[str, Result]) -> Figure:
@@ -41,17 +43,21 @@ def figure_1(silos: Silos, results: dict[str, Result]) -> Figure:
     figure, axes = plt.subplots(2, n, figsize=(3.4 * n, 6), sharex=True, sharey="row", layout="constrained")
     for user in range(n):
         accuracy_panel(axes[0, user], silos, results, user)
-        weight_panel(axes[1, user], silos, results["weight_erosion"], user)
+        weight_lines(axes[1, user], silos, results["weight_erosion"], user)
+        axes[1, user].set_xlabel("round")
+        axes[1, user].set_ylim(0, 1.02)
     axes[0, 0].set_ylabel("accuracy on the user's test rows")
     axes[1, 0].set_ylabel("weight of the silo")
-    outside_legend(figure, [axes[0, 0], axes[1, 1], axes[1, 0]])
+    outside_legend(figure, [axes[0, 0], axes[1, 0]])
     figure.suptitle("Weight Erosion on the Titanic: each silo as the user once")
     return figure
 
 
-def accuracy_panel(axis: Axes, silos: Silos, results: dict[str, Result], user: int) -> None:
+def accuracy_panel(
+    axis: Axes, silos: Silos, results: dict[str, Result], user: int, schemes: Mapping[str, Scheme] = SCHEMES
+) -> None:
     """The three schemes' accuracies, and the two constant predictors'."""
-    for scheme, (title, colour) in SCHEMES.items():
+    for scheme, (title, colour) in schemes.items():
         axis.plot(results[scheme].accuracy[user], color=colour, label=title)
     for level in constant_predictors(silos, user):
         axis.axhline(level, color="#B00000", linestyle="--", linewidth=1, label="always one label")
@@ -59,24 +65,25 @@ def accuracy_panel(axis: Axes, silos: Silos, results: dict[str, Result], user: i
     axis.set_ylim(0, 1)
 
 
-def weight_panel(axis: Axes, silos: Silos, eroded: Result, user: int) -> None:
-    """The weights of the others."""
+def weight_lines(
+    axis: Axes, silos: Silos, eroded: Result, user: int, styles: Sequence[str] = ("-", "--", "-.", ":")
+) -> None:
+    """The weights of the others; the user's own silo stands in the legend only, which so lists all in order."""
     rounds = np.arange(1, eroded.alpha.shape[1] + 1)
     for i, name in enumerate(silos.names):
-        if i != user:
-            colour, line = SILO_COLOURS[i % len(SILO_COLOURS)], SILO_LINES[i % len(SILO_LINES)]
-            axis.plot(rounds, eroded.alpha[user, :, i], line, color=colour, label=f"silo {name}")
-    axis.set_xlabel("round")
-    axis.set_ylim(0, 1.02)
+        colour, line = SILO_COLOURS[i % len(SILO_COLOURS)], styles[i % len(styles)]
+        shown = slice(0 if i == user else None)
+        axis.plot(rounds[shown], eroded.alpha[user, shown, i], line, color=colour, label=f"silo {name}")
 
 
-def outside_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+def outside_legend(figure: Figure, axes: Sequence[Axes], columns: int | None = None) -> None:
     """One legend below all panels, each name once."""
     named: dict[str, Any] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
         named |= dict(zip(labels, handles, strict=True))
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=len(named), fontsize=9)
+    where: Any = {"loc": "outside lower center", "ncols": columns or len(named), "fontsize": 9}
+    figure.legend(named.values(), named.keys(), **where)
 
 
 def figure_2(silos: Silos, results: dict[str, Result], users: tuple[int, ...] = (0, 2)) -> Figure:

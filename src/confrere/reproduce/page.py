@@ -1,5 +1,6 @@
 """The reproduction as one self-contained HTML page: the table and both figures."""
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,15 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from confrere.data.silos import Silos
-from confrere.reproduce.drawing import SCHEMES, SILO_COLOURS, constant_predictors, model_values
+from confrere.reproduce.drawing import SCHEMES, SILO_COLOURS, Scheme, constant_predictors, model_values
 from confrere.reproduce.runs import Result
 
 CONFIG = {"displayModeBar": False, "responsive": True}
+COLUMNS = {**{name: scheme.title for name, scheme in SCHEMES.items()}, "fedavg_as_published": "FedAvg as published"}
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Weight Erosion on the Titanic</title>
+<title>{title}</title>
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 1180px; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a;
   background: #fff; }}
@@ -25,7 +27,11 @@ th:first-child, td:first-child {{ text-align: left; }}
 .scroll {{ overflow-x: auto; }}
 figure {{ margin: 2rem 0; }} figcaption {{ color: #444; max-width: 50rem; }}
 </style></head><body>
-<h1>Weight Erosion on the Titanic</h1>
+<h1>{title}</h1>
+{body}</body></html>
+"""
+
+BODY = """\
 <p>Four groups of passengers are the silos ({split}). Each is the user once: half of its passengers are kept for test,
 and a model of survival is trained for {rounds} rounds, alone (Local), with everybody alike (FedAvg), or with Weight
 Erosion, which listens less to silos whose gradients differ from the user's. Seed {seed}.</p>
@@ -40,26 +46,29 @@ other silos counts.</figcaption></figure>
 <figure aria-label="Figure 2: parameters of the models">{figure_2}
 <figcaption>Figure 2. Parameters after the last round. Black: the output for {died}; grey: for {survived}. A long grey
 bar to the right speaks for survival.</figcaption></figure>
-</body></html>
 """
 
 
 def write_page(silos: Silos, results: dict[str, Result], report: dict[str, Any], path: Path) -> Path:
     """Write the page; it needs no network, plotly is inside."""
     labels = silos.label_names or ("0", "1")
-    html = PAGE.format(
+    body = BODY.format(
         split=escape(report["split"]), rounds=report["rounds"], seed=report["seed"],
         table=accuracy_table(report, silos), died=escape(labels[0]), survived=escape(labels[1]),
         figure_1=figure_1(silos, results).to_html(full_html=False, include_plotlyjs=True, config=CONFIG),
         figure_2=figure_2(silos, results).to_html(full_html=False, include_plotlyjs=False, config=CONFIG),
     )  # fmt: skip
-    path.write_text(html, encoding="utf-8")
+    path.write_text(html_page("Weight Erosion on the Titanic", body), encoding="utf-8")
     return path
 
 
-def accuracy_table(report: dict[str, Any], silos: Silos) -> str:
+def html_page(title: str, body: str) -> str:
+    """A page with a heading; the body is HTML."""
+    return PAGE.format(title=escape(title), body=body)
+
+
+def accuracy_table(report: dict[str, Any], silos: Silos, titles: Mapping[str, str] = COLUMNS) -> str:
     """The final accuracies as an HTML table."""
-    titles = {**{name: scheme.title for name, scheme in SCHEMES.items()}, "fedavg_as_published": "FedAvg as published"}
     head = "".join(f"<th scope='col'>{title}</th>" for title in ("User", *titles.values()))
     rows = []
     for user, row in report["users"].items():
@@ -72,38 +81,46 @@ def accuracy_table(report: dict[str, Any], silos: Silos) -> str:
 def figure_1(silos: Silos, results: dict[str, Result]) -> go.Figure:
     """Accuracy and weights per round."""
     n = len(silos)
-    dashes = ("solid", "dash", "dashdot", "dot")
     titles = [f"user {name}" for name in silos.names]
     figure = make_subplots(2, n, shared_xaxes=True, shared_yaxes=True, subplot_titles=titles, vertical_spacing=0.08)
     for user in range(n):
-        for scheme, (title, colour) in SCHEMES.items():
-            curve = results[scheme].accuracy[user]
-            figure.add_scatter(
-                y=curve,
-                name=title,
-                legendgroup=title,
-                showlegend=user == 0,
-                line={"color": colour},
-                row=1,
-                col=user + 1,
-            )
-        for level in constant_predictors(silos, user):
-            figure.add_hline(level, line={"color": "#B00000", "dash": "dash", "width": 1}, row=1, col=user + 1)
-        for i, name in enumerate(silos.names):
-            if i != user:
-                figure.add_scatter(
-                    x=list(range(1, results["weight_erosion"].alpha.shape[1] + 1)),
-                    y=results["weight_erosion"].alpha[user, :, i],
-                    name=f"silo {name}", legendgroup=f"silo {name}", showlegend=user == (1 if i == 0 else 0),
-                    line={"color": SILO_COLOURS[i % len(SILO_COLOURS)], "dash": dashes[i % len(dashes)]},
-                    row=2, col=user + 1,
-                )  # fmt: skip
-        figure.update_xaxes(title_text="round", row=2, col=user + 1)
+        add_accuracies(figure, silos, results, user)
+        add_weights(figure, silos, results["weight_erosion"], user, row=2)
+    figure.update_xaxes(title_text="round", row=2)
     figure.update_yaxes(range=[0, 1.02])
     figure.update_yaxes(title_text="accuracy", row=1, col=1)
     figure.update_yaxes(title_text="weight of the silo", row=2, col=1)
     figure.update_layout(template="plotly_white", height=620, margin={"t": 40})
     return figure
+
+
+def add_accuracies(
+    figure: go.Figure, silos: Silos, results: dict[str, Result], user: int, schemes: Mapping[str, Scheme] = SCHEMES
+) -> None:
+    """The schemes' accuracies in the user's column, and the two constant predictors'."""
+    for scheme, (title, colour) in schemes.items():
+        figure.add_scatter(
+            y=results[scheme].accuracy[user], name=title, legendgroup=title, showlegend=user == 0,
+            line={"color": colour}, row=1, col=user + 1,
+        )  # fmt: skip
+    for level in constant_predictors(silos, user):
+        figure.add_hline(level, line={"color": "#B00000", "dash": "dash", "width": 1}, row=1, col=user + 1)
+
+
+def add_weights(
+    figure: go.Figure, silos: Silos, eroded: Result, user: int, row: int,
+    dashes: Sequence[str] = ("solid", "dash", "dashdot", "dot"),
+) -> None:  # fmt: skip
+    """The weights of the other silos in the user's column."""
+    for i, name in enumerate(silos.names):
+        if i != user:
+            figure.add_scatter(
+                x=list(range(1, eroded.alpha.shape[1] + 1)), y=eroded.alpha[user, :, i],
+                name=f"silo {name}", legendgroup=f"silo {name}", showlegend=user == (1 if i == 0 else 0),
+                legendrank=2000 + i,
+                line={"color": SILO_COLOURS[i % len(SILO_COLOURS)], "dash": dashes[i % len(dashes)]},
+                row=row, col=user + 1,
+            )  # fmt: skip
 
 
 def figure_2(silos: Silos, results: dict[str, Result], users: tuple[int, ...] = (0, 2)) -> go.Figure:
