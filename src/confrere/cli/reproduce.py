@@ -13,6 +13,11 @@ app = typer.Typer(no_args_is_help=True, help="Run a paper's experiments again.",
 
 SplitChoice = Literal["age-strict", "age-some"]
 SPLITS: tuple[SplitChoice, ...] = ("age-strict", "age-some")
+FigureFolder = Annotated[
+    Path | None, typer.Option(help="Folder for the figures [default: confrere-report; none with --json].")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 @app.callback()
@@ -30,11 +35,9 @@ def weight_erosion(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="One seed in detail; 278 is the authors' own run.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Instead: the table over this many seeds.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the figures [default: confrere-report; none with --json].")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    out: FigureFolder = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """The Weight Erosion paper on the Titanic: Figures 1 and 2 for one seed, or the table over many.
 
@@ -112,11 +115,9 @@ def ebola(
         SplitChoice | None, typer.Option(help="Figure 1 is age-strict, 2 is age-some [default: both].")
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the patients, the split and the start.")] = 278,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the figures [default: confrere-report; none with --json].")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    out: FigureFolder = None,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """The Ebola case study of the Weight Erosion report, on SYNTHETIC patients: the real table is private.
 
@@ -149,8 +150,8 @@ def ebola(
 @app.command("attractor", epilog="Example: confrere reproduce attractor --seeds 5")
 def attractor(
     seeds: Annotated[int, typer.Option(min=1, help="Random regression problems.")] = 20,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """The local model as an attractor of Weight Erosion, and what stopping by the cone of gradients changes."""
     with for_people():
