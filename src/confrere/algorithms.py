@@ -20,11 +20,11 @@ import optax
 
 from confrere import clients, mixers
 from confrere import weights as weighting
+from confrere.borrowing.candidates import CANDIDATES, LOCAL
+from confrere.borrowing.summary import SHARES, Share
 from confrere.checks import check_counts, check_numbers, concrete
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Mixer, Recipe, Weights, federate, weighted
-from confrere.borrowing.candidates import CANDIDATES, LOCAL
-from confrere.borrowing.summary import SHARES, Share
 from confrere.models import Model
 
 Shares = Literal["size", "uniform"]

@@ -202,7 +202,12 @@ class Recipe(NamedTuple):
 
     @classmethod
     def of(
-        cls, maker: Callable[..., Algorithm], name: str, static: Mapping[str, Hashable], whole: bool = False, **hyper: Any
+        cls,
+        maker: Callable[..., Algorithm],
+        name: str,
+        static: Mapping[str, Hashable],
+        whole: bool = False,
+        **hyper: Any,
     ) -> "Recipe":
         """A recipe from `maker(loss, **static, **hyper)`; a hyper-parameter that is None is left out."""
         numbers = {k: v for k, v in hyper.items() if v is not None}

@@ -92,9 +92,7 @@ def sweep(prior: jax.Array, said: Quadratic, own: Quadratic, centre: jax.Array, 
         each = now.from_each
         base = Quadratic(jnp.diag(prior) + each.H.sum(0) - each.H[i], each.h.sum(0) - each.h[i])
         new, relevance = borrow_from(base, Quadratic(said.H[i], said.h[i]), own, centre)
-        return Borrowed(
-            Quadratic(each.H.at[i].set(new.H), each.h.at[i].set(new.h)), now.relevance.at[i].set(relevance)
-        )
+        return Borrowed(Quadratic(each.H.at[i].set(new.H), each.h.at[i].set(new.h)), now.relevance.at[i].set(relevance))
 
     return jax.lax.fori_loop(0, said.h.shape[0], one, before)
 

@@ -45,6 +45,7 @@ class Verdict(NamedTuple):
     shares: jax.Array  # [N]
     relevance: jax.Array  # [N]
     each: jax.Array  # [candidates, D] the candidates on all rows
+    alone: jax.Array  # the score of `local`, whether it is a candidate or not
 
 
 class Problem(NamedTuple):
@@ -100,7 +101,9 @@ def fit(rows: Rows, task: str, problem: Problem, said: Quadratic, names: tuple[s
     return jax.tree.map(lambda *a: jnp.stack(a), *[found[name] for name in names])
 
 
-def joint(rows: Rows, task: str, prior, said: Quadratic, paired: Borrowed, theta) -> tuple[Borrowed, jax.Array, Quadratic]:
+def joint(
+    rows: Rows, task: str, prior, said: Quadratic, paired: Borrowed, theta
+) -> tuple[Borrowed, jax.Array, Quadratic]:
     """Sweeps over the silos, the user's likelihood expanded anew around the current optimum before each."""
     A0 = jnp.diag(prior)
 
@@ -132,10 +135,11 @@ def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, 
     fold = fold_of_rows(rows.y, live, key, task)
     masks = jnp.concatenate([fold[None] != jnp.arange(FOLDS)[:, None], jnp.ones((1, len(fold)), bool)])
     said = messages(problem.others, scores)
+    scored = names if "local" in names else (*names, "local")
 
     def on(mask) -> Fitted:
         chosen = rows._replace(weight=jnp.where(mask, rows.weight, 0))
-        return fit(chosen, task, problem, said, names)
+        return fit(chosen, task, problem, said, scored)
 
     fits = jax.vmap(on)(masks)  # [K + 1, candidates, ...]
     held_out = fits.theta[jnp.minimum(fold, FOLDS - 1)]  # [m, candidates, D]
@@ -144,10 +148,11 @@ def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, 
     loss = jax.vmap(lambda z: rows.weight @ losses(rows, z, task))(z)  # [candidates]
     mean = loss / jnp.maximum(n, 1)
     score = 0.5 * jnp.log(jnp.maximum(2 * mean, 1e-30)) if task == "regression" else mean
+    alone_score, score = score[scored.index("local")], score[: len(names)]
     weights = candidate_weights(rows, task, n * score, names)
-    last = jax.tree.map(lambda a: a[-1], fits)
+    last = jax.tree.map(lambda a: a[-1, : len(names)], fits)
     mixed = jax.tree.map(lambda a: jnp.tensordot(weights, a, 1), last)
-    return Verdict(mixed.theta, weights, score, mixed.own, mixed.shares, mixed.relevance, last.theta)
+    return Verdict(mixed.theta, weights, score, mixed.own, mixed.shares, mixed.relevance, last.theta, alone_score)
 
 
 def candidate_weights(rows: Rows, task: str, losses_held_out: jax.Array, names: tuple[str, ...]) -> jax.Array:

@@ -34,7 +34,7 @@ def label_scale(rows: Rows) -> LabelScale:
 def alone(rows: Rows, task: str, prior: jax.Array) -> tuple[Rows, jax.Array]:
     """The optimum of loss + 1/2 w'A0w; for least squares the rows are weighted by the precision of their noise.
 
-    The variance of the residuals is that of a first fit, its degrees of freedom those that the ridge leaves (3 or more).
+    The variance of the residuals is that of a first fit, its degrees of freedom what the ridge leaves (3 or more).
     """
     A0, nothing = jnp.diag(prior), jnp.zeros_like(prior)
     theta = minimise(rows, task, A0, nothing, nothing)

@@ -56,7 +56,7 @@ def without_rare_cells(rows: Rows, least: int) -> Rows:
     if least <= 1:
         return rows
     live = rows.weight[:, None] > 0
-    ones, zeros = ((live & (rows.X == v)).sum(axis=0) for v in (1, 0))
+    ones, zeros = ((live & (v == rows.X)).sum(axis=0) for v in (1, 0))
     binary = ones + zeros == live.sum()
     rare = binary & (jnp.minimum(ones, zeros) < least)
     rare = rare.at[-1].set(False)  # the intercept
@@ -107,4 +107,3 @@ def quadratic_of(message: Summary, own: Quadratic, own_rows: jax.Array, prior: j
         H = own.H * (message.n / jnp.maximum(own_rows, 1))
         return Quadratic(H, H @ message.h + prior * message.h)
     return Quadratic(unpacked(message.H, D, share), message.h)
-

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from confrere.clients.gradient import shared_model
-from confrere.core import Client
 from confrere.borrowing.glm import base_precision, check_linear, rows_of, scores_of, to_params
 from confrere.borrowing.local import ridge_optimum
+from confrere.clients.gradient import shared_model
+from confrere.core import Client
 from confrere.models import Model
 
 

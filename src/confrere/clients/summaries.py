@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from confrere.core import Block, Client, Inbox, Tree
 from confrere.borrowing.candidates import Problem, Verdict, judge, total
 from confrere.borrowing.glm import (
     ITERATIONS,
@@ -33,6 +32,7 @@ from confrere.borrowing.summary import (
     summarise,
     without_rare_cells,
 )
+from confrere.core import Block, Client, Inbox, Tree
 from confrere.models import Model
 
 FOLD_KEY = 20201  # folds are drawn anew for no reason: the same silo, the same folds

@@ -286,7 +286,7 @@ def place_of(names: Sequence[str], which: Any) -> int:
 
 def fold_numbers(y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     """A fold 0..k-1 for every row: class by class in random order, dealt out in turn."""
-    classes = y if y.dtype.kind in "biu" or (y == np.floor(y)).all() and len(np.unique(y)) <= 20 else np.zeros(len(y))
+    classes = y if y.dtype.kind in "biu" or ((y == np.floor(y)).all() and len(np.unique(y)) <= 20) else np.zeros(len(y))
     order = np.concatenate([rng.permutation(np.flatnonzero(classes == c)) for c in np.unique(classes)])
     fold = np.empty(len(y), np.int64)
     fold[order] = (np.arange(len(y)) + rng.integers(k)) % k

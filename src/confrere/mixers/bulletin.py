@@ -12,9 +12,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from confrere.core import Inbox, Listener, Mixed, Mixer, present, rows_where, silo_count
 from confrere.borrowing.glm import solve
 from confrere.borrowing.summary import Share, Summary, unpacked
+from confrere.core import Inbox, Listener, Mixed, Mixer, present, rows_where, silo_count
 
 BACK = 0.25
 NONE = 3e38  # the value before the first point: as good as infinite, but a number
