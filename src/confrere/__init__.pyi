@@ -1,5 +1,6 @@
 from . import clients, data, mixers, models, stopping, testing, weights
-from .algorithms import evidence, fedavg, fedsgd, fine_tuned, local, ridge_local, weight_erosion
+from .answers import Answer, personalise
+from .algorithms import ditto, evidence, fedavg, fedsgd, fine_tuned, local, ridge_local, weight_erosion
 from .core import (
     Algorithm,
     Batch,
@@ -28,6 +29,7 @@ __version__: str
 
 __all__ = [
     "Algorithm",
+    "Answer",
     "Batch",
     "Block",
     "Client",
@@ -48,6 +50,7 @@ __all__ = [
     "clients",
     "cone",
     "data",
+    "ditto",
     "evidence",
     "fedavg",
     "federate",
@@ -56,6 +59,7 @@ __all__ = [
     "local",
     "mixers",
     "models",
+    "personalise",
     "ridge_local",
     "rollout",
     "simulate",

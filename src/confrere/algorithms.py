@@ -7,6 +7,7 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     fedsgd         = federate(gradient, server(weighted(by_size()), x=step(sgd(lr))))
     fedavg         = federate(sgd,      server(weighted(by_size())))
     fine_tuned     = federate(fine_tuned(sgd), server(weighted(by_size())))
+    ditto          = federate(ditto(sgd),      server(weighted(by_size())))
     weight_erosion = federate(gradient | sgd, server(weighted(erosion(user, p_d, p_s)), x=step(sgd(lr))))
     ridge_local    = federate(optimum,   alone())
     evidence       = federate(summaries, bulletin(user))
@@ -28,6 +29,7 @@ from confrere.core import Algorithm, Loss, Mixer, Recipe, Weights, federate, wei
 from confrere.models import Model
 
 Shares = Literal["size", "uniform"]
+EVIDENCE_ROUNDS = 6  # one message around the own optimum, five around the pooled one
 
 
 def local(
@@ -126,6 +128,29 @@ def _fine_tuned(loss: Loss, lr, tune_lr, tune_steps: int, weights: Shares, l2=No
     return federate(client, mixers.server(weighted(_shares(weights))))
 
 
+def ditto(
+    lr: float, pull: float = 1.0, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
+    weights: Shares = "size", order: Order = "shuffled", l2: float | None = None,
+) -> Recipe:  # fmt: skip
+    """Ditto: FedAvg, and beside it a personal model for every silo that is pulled towards the common one.
+
+    Li, Hu, Beirami, Smith: Ditto: fair and robust federated learning through personalization (2021), Algorithm 1;
+    `pull` is its lambda: 0 is training alone.
+
+    >>> import confrere as cf
+    >>> cf.ditto(lr=0.1, pull=3).hyper
+    {'lr': 0.1, 'pull': 3}
+    """
+    static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
+    return _recipe(_ditto, "ditto", static, lr=lr, pull=pull, l2=l2)
+
+
+def _ditto(loss: Loss, lr, pull, weights: Shares, batch, epochs, steps, order: Order, l2=None) -> Algorithm:
+    common = clients.sgd(loss, lr, batch, epochs, steps, order, l2=l2)
+    client = clients.ditto(common, loss, lr, pull, plan_for(order, batch, steps, epochs), l2)
+    return federate(client, mixers.server(weighted(_shares(weights))))
+
+
 def weight_erosion(
     user: int | str, lr: float, p_d: float = 0.01, p_s: float = 0.2, batch: int | None = None,
     form: Literal["gradient", "update"] = "gradient", epochs: int | None = None, steps: int | None = None,
@@ -188,7 +213,7 @@ def ridge_local(ridge: float = 1.0) -> Recipe:
     check_numbers(ridge=ridge)
     if concrete(ridge) == 0:
         raise ValueError("ridge must be above 0: without any, separable rows have no optimum")
-    return Recipe.of(_ridge_local, "ridge_local", {}, whole=True, ridge=ridge)
+    return Recipe.of(_ridge_local, "ridge_local", {}, whole=True, ridge=ridge)._replace(rounds=1)
 
 
 def _ridge_local(model: Model, ridge) -> Algorithm:
@@ -219,7 +244,7 @@ def evidence(
         raise ValueError(f"candidates must be some of {', '.join((*CANDIDATES, *LOCAL))}, not {candidates!r}")
     check_counts(min_cell=min_cell)
     static = {"share": share, "min_cell": min_cell, "candidates": tuple(candidates)}
-    return Recipe.of(_evidence, "evidence", static, whole=True, user=user)
+    return Recipe.of(_evidence, "evidence", static, whole=True, user=user)._replace(rounds=EVIDENCE_ROUNDS)
 
 
 def _evidence(model: Model, share: Share, min_cell: int, candidates: tuple[str, ...], user=None) -> Algorithm:
@@ -250,4 +275,4 @@ def _recipe(maker, name: str, static: dict[str, Any], **hyper: Any) -> Recipe:
     return Recipe.of(maker, name, static, **hyper)
 
 
-__all__ = ["evidence", "fedavg", "fedsgd", "fine_tuned", "local", "ridge_local", "weight_erosion"]
+__all__ = ["ditto", "evidence", "fedavg", "fedsgd", "fine_tuned", "local", "ridge_local", "weight_erosion"]

@@ -199,6 +199,7 @@ class Recipe(NamedTuple):
     static: Mapping[str, Hashable]
     hyper: Mapping[str, Any]
     name: str = "custom"
+    rounds: int | None = None  # how many are enough, where that is known
 
     @classmethod
     def of(

@@ -1,5 +1,7 @@
 """What a simulated run leaves behind."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -38,9 +40,14 @@ class History:
     bytes_up: np.ndarray  # [R, n]
     bytes_down: np.ndarray  # [R, n]; the last model, handed out after round R, is not in it
     stopped: bool  # by the stop rule, before the rounds asked for
-    models: Tree = field(repr=False)  # personal models, stacked [n, ...]
+    make_models: Callable[[], Tree] = field(repr=False)
     state: State = field(repr=False)
     key: jax.Array = field(repr=False)
+
+    @functools.cached_property
+    def models(self) -> Tree:
+        """Everybody's personal model, stacked [n, ...]; made when first asked for."""
+        return self.make_models()
 
     def personal(self, silo: int | str) -> Tree:
         """The personal model of a silo, by name or place."""

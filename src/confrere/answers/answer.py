@@ -1,0 +1,70 @@
+"""What `personalise` returns."""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from confrere.answers.predictor import Predictor
+from confrere.data.silos import Shared
+from confrere.history import History
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RELEVANT = 0.3  # a silo below is said to look unrelated
+
+
+class AnswerWarning(UserWarning):
+    """Something about an answer that its reader should know before trusting it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The model for one silo, whose data it listened to, and why.
+
+    `weights`: every silo's share of the information behind the model, the user's own included; with `prior`, the share
+    of what was assumed before any row was seen, they sum to 1. `relevance`: how probable it is, judged by the user's own
+    rows, that a silo has something to say to it at all; below 0.3 it is flagged.
+    """
+
+    user: str
+    algorithm: str
+    model: Predictor = field(repr=False)
+    weights: Mapping[str, float]
+    prior: float
+    relevance: Mapping[str, float]
+    candidates: Mapping[str, float]  # how much each candidate counted
+    scores: Mapping[str, float]  # cross-validated loss on the user's own rows, by candidate and for training alone
+    rows: int  # of the user, for training
+    refused: tuple[str, ...]  # silos whose message could not be true
+    silent: tuple[str, ...]  # silos that sent nothing
+    shared: tuple[Shared, ...] = field(repr=False)  # what left each silo, to make the data agree and for this answer
+    reason: str = field(repr=False)
+    notes: tuple[str, ...]
+    history: History = field(repr=False)
+    compare: Callable[[], "pl.DataFrame"] = field(repr=False)
+
+    @functools.cached_property
+    def comparison(self) -> "pl.DataFrame":
+        """This answer beside the named algorithms, each tuned: their cross-validated loss on the user's own training
+        rows and, if there are test rows, what they reach there. Computed when first asked for: it takes a while."""
+        return self.compare()
+
+    @property
+    def unrelated(self) -> tuple[str, ...]:
+        """Silos whose relevance is below 0.3."""
+        return tuple(name for name, value in self.relevance.items() if value < RELEVANT)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values, for JSON."""
+        return {
+            "user": self.user, "algorithm": self.algorithm, "reason": self.reason, "notes": list(self.notes),
+            "weights": dict(self.weights), "prior": self.prior, "relevance": dict(self.relevance),
+            "unrelated": list(self.unrelated), "refused": list(self.refused), "silent": list(self.silent),
+            "candidates": dict(self.candidates), "scores": dict(self.scores), "rows": self.rows,
+            "bytes": {
+                "up": self.history.bytes_up.sum(axis=0).tolist(), "down": self.history.bytes_down.sum(axis=0).tolist()
+            },
+            "shared": [entry._asdict() for entry in self.shared],
+        }  # fmt: skip

@@ -1,0 +1,165 @@
+"""`personalise`: one call from silos and a user to an answer."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from confrere.answers import words
+from confrere.answers.answer import Answer
+from confrere.answers.auto import by_evidence
+from confrere.answers.average import by_average
+from confrere.answers.comparison import compared
+from confrere.answers.named import asked_for, kept_weight, listened_to, numbers_in_words
+from confrere.answers.predictor import Predictor
+from confrere.answers.trials import ROUNDS, Progress, best, case_of, settings, trials
+from confrere.borrowing.summary import Share
+from confrere.checks import check_counts, check_numbers
+from confrere.core import Recipe
+from confrere.data.silos import Shared, Silos
+from confrere.history import History
+from confrere.models import Model, linear, logistic
+from confrere.simulate import check_types, simulate
+
+MOST_CLASSES = 20
+
+
+def personalise(
+    silos: Silos,
+    user: int | str,
+    algorithm: Any = "auto",
+    model: Model | None = None,
+    *,
+    share: Share = "full",
+    min_cell: int = 1,
+    prevalence: float | None = None,
+    others: Literal["all", "train"] = "all",
+    grid: Mapping[str, Any] | None = None,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Answer:
+    """The model that is best for one silo's own population, whose data it listened to, and why.
+
+    Args:
+        user: the silo, by name or place. Its test rows, if it has any, take no part.
+        algorithm: "auto", or a named algorithm ("weight_erosion", `confrere.fedavg`, a ready recipe), whose open
+            numbers are tuned on the user's training rows.
+        model: by default logistic regression for classes and linear regression for numbers. For these, "auto" is
+            evidence-weighted borrowing; for others, an average over cross-validated candidates.
+        share: what silos send for "auto": "full", or less ("diagonal", "parameters", "sum"; see `evidence`).
+        min_cell: a column of zeros and ones that fewer rows of a silo have stays silent there.
+        prevalence: how frequent the second class is among the user's patients, where its rows cannot tell.
+        others: "all": the other silos use all their rows; "train": their training rows only.
+        grid, rounds, seed: for named algorithms, models without curvature, and the comparison.
+
+    >>> import numpy as np, confrere as cf
+    >>> rng = np.random.default_rng(0)
+    >>> def hospital(rows, flipped=False):
+    ...     X = rng.normal(size=(rows, 3))
+    ...     y = X @ [1.0, -1.0, 0.5] + rng.logistic(size=rows) > 0
+    ...     return X, y != flipped
+    >>> silos = cf.Silos.from_arrays([hospital(60), hospital(300), hospital(300, True)], names=["a", "b", "c"])
+    >>> answer = cf.personalise(silos, user="a")
+    >>> answer.unrelated
+    ('c',)
+    >>> answer.weights["b"] > 0.3 > answer.weights["c"]
+    True
+    >>> answer.model.predict_proba(np.zeros((1, 3))).shape
+    (1, 2)
+    """
+    model = fitting_model(silos) if model is None else model
+    check_types(model, silos)
+    place = silos.index(user)
+    check_asked(prevalence, rounds, min_cell, others)
+    seen = silos.for_user(place, others)
+    grid = {} if grid is None else grid
+
+    def answer(predictor: Predictor, **said: Any) -> Answer:
+        def compare():
+            return compared(silos, place, model, others, seed, rounds, grid, predictor, progress)
+
+        rows = seen.sizes("train")[place]
+        shared = (*silos.shared, *said.pop("shared"))
+        return Answer(user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, **said)
+
+    if algorithm != "auto":
+        return named_answer(answer, seen, silos, place, algorithm, model, others, grid, rounds, seed, progress)
+    if model.name in ("linear", "logistic"):
+        heard = by_evidence(seen, place, model, share, min_cell, prevalence)
+        said = heard._asdict()
+        predictor = Predictor.of(model, [(1.0, said.pop("params"))], silos, place)
+        return answer(predictor, algorithm="auto (evidence-weighted borrowing)", **said)
+    return averaged_answer(answer, silos, place, model, others, seed, rounds, progress)
+
+
+def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed: int, rounds: int, progress) -> Answer:
+    """The average over candidates, in words."""
+    found = by_average(silos, user, model, others, seed, rounds, progress)
+    what = "log-loss" if model.task == "classification" else "RMSE"
+    name = silos.names[user]
+    reason = " ".join([
+        words.whom_it_listened_to(name, found.weights, 0.0),
+        *words.who_was_left_out(found.relevance, (), ()),
+        words.was_it_worth_it(found.score, found.alone, what),
+    ])  # fmt: skip
+    return answer(
+        Predictor.of(model, found.members, silos, user), algorithm="auto (average over candidates)",
+        weights=found.weights, prior=0.0, relevance=found.relevance, candidates=found.candidates,
+        scores=found.scores | {"alone": found.alone}, refused=(), silent=(),
+        shared=sent_in_rounds(silos, user, found.history), reason=reason, notes=(), history=found.history,
+    )  # fmt: skip
+
+
+def named_answer(
+    answer, seen: Silos, silos: Silos, user: int, algorithm: Any, model: Model, others, grid, rounds: int, seed: int,
+    progress: Progress | None,
+) -> Answer:  # fmt: skip
+    """A named algorithm at its best numbers, in words."""
+    given = asked_for(algorithm)
+    case, how = case_of(silos, user, model, others, seed), settings(model, others)
+    name = given.name if isinstance(given, Recipe) else given.__name__
+    [some] = trials(case, how, {name: given}, grid, rounds, progress)
+    trial = best(some)
+    history = simulate(trial.recipe(user), model, seen, trial.contender.rounds, seed, user=user, metrics=())
+    weights = listened_to(history, silos, user)
+    relevance = kept_weight(history, silos, user) if name == "weight_erosion" else {}
+    tuned = f"{name} with {numbers_in_words(trial)}" if trial.numbers else name
+    reason = " ".join([
+        f"As asked, {tuned}.", words.whom_it_listened_to(silos.names[user], weights, 0.0),
+        *words.who_was_left_out(relevance, (), ()),
+    ])  # fmt: skip
+    return answer(
+        Predictor.of(model, [(1.0, history.personal(user))], silos, user), algorithm=name, weights=weights, prior=0.0,
+        relevance=relevance, candidates={tuned: 1.0}, scores={tuned: trial.score}, refused=(), silent=(),
+        shared=sent_in_rounds(silos, user, history), reason=reason, notes=(), history=history,
+    )  # fmt: skip
+
+
+def sent_in_rounds(silos: Silos, user: int, history: History) -> tuple[Shared, ...]:
+    """What left each silo while an algorithm ran; tuning ran it once more for every fold and set of numbers."""
+    sent = history.bytes_up.sum(axis=0)
+    return tuple(
+        Shared(name, f"messages of {history.rounds} rounds of {history.algorithm}, in bytes", int(sent[i]), "training")
+        for i, name in enumerate(silos.names)
+        if sent[i] > 0
+    )
+
+
+def fitting_model(silos: Silos) -> Model:
+    """Logistic regression for classes, linear regression for numbers."""
+    if not isinstance(silos, Silos):
+        raise TypeError(f"silos are what e.g. Silos.from_arrays(...) returns, not {type(silos).__name__}")
+    if silos.label_names is not None:
+        return logistic()
+    whole = all((s.y == s.y.astype(int)).all() and s.y.min() >= 0 and s.y.max() < MOST_CLASSES for s in silos.silos)
+    return logistic() if whole else linear()
+
+
+def check_asked(prevalence: float | None, rounds: int, min_cell: int, others: str) -> None:
+    """Refuse numbers that cannot be right."""
+    check_counts(rounds=rounds, min_cell=min_cell)
+    if others not in ("all", "train"):
+        raise ValueError(f"others must be 'all' or 'train', not {others!r}")
+    if prevalence is not None:
+        check_numbers(prevalence=prevalence)
+        if not 0 < prevalence < 1:
+            raise ValueError(f"prevalence is a share, above 0 and below 1, not {prevalence!r}")

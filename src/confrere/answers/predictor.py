@@ -1,0 +1,69 @@
+"""The model that serves: one set of parameters, or several whose predictions are averaged."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from confrere.core import Tree
+from confrere.data.silos import Silos
+from confrere.models import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Predictions for new rows: an array with the silos' features, or a table if the silos came from one."""
+
+    model: Model
+    members: tuple[tuple[float, Tree], ...]  # weight and parameters; the weights sum to 1
+    user: str
+    feature_names: tuple[str, ...]
+    label_names: tuple[str, ...] | None
+    encoding: Any = field(default=None, repr=False)  # how tables become features
+
+    @classmethod
+    def of(cls, model: Model, members: list[tuple[float, Tree]], silos: Silos, user: int) -> "Predictor":
+        """For a user of some silos."""
+        encoding = getattr(silos, "encoding", None)
+        return cls(model, tuple(members), silos.names[user], silos.feature_names, silos.label_names, encoding)
+
+    @property
+    def params(self) -> Tree:
+        """The parameters, if there is one set of them."""
+        if len(self.members) != 1:
+            raise ValueError(f"this answer averages {len(self.members)} models; see `members`")
+        return self.members[0][1]
+
+    def features(self, rows: Any) -> np.ndarray:
+        """Rows as features [rows, features]; what does not fit is refused."""
+        if self.encoding is not None and not isinstance(rows, np.ndarray | list | jax.Array):
+            return self.encoding.transform(rows, silo=self.user)
+        X = np.asarray(rows, float)
+        if X.ndim != 2 or X.shape[1] != len(self.feature_names):
+            raise ValueError(
+                f"rows must have the {len(self.feature_names)} features {', '.join(self.feature_names[:5])}"
+                f"{', ...' if len(self.feature_names) > 5 else ''}, but their shape is {X.shape}"
+            )
+        wrong = np.argwhere(~np.isfinite(X))
+        if len(wrong):
+            raise ValueError(f"row {wrong[0][0]}: {self.feature_names[wrong[0][1]]} is not finite; fill it in")
+        return X
+
+    def scores(self, rows: Any) -> list[tuple[float, np.ndarray]]:
+        """Every member's weight and scores."""
+        X = self.features(rows)
+        return [(weight, np.asarray(self.model.apply(params, X))) for weight, params in self.members]
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """The probability of every class [rows, classes]."""
+        if self.model.task != "classification":
+            raise ValueError("a regression has no classes: use predict")
+        return sum(weight * np.asarray(jax.nn.softmax(scores, axis=1)) for weight, scores in self.scores(rows))  # type: ignore[return-value]
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """The most probable class of every row (its name, if classes have names), or the predicted number."""
+        if self.model.task == "regression":
+            return sum(weight * scores[:, 0] for weight, scores in self.scores(rows))  # type: ignore[return-value]
+        classes = self.predict_proba(rows).argmax(axis=1)
+        return classes if self.label_names is None else np.array(self.label_names)[classes]

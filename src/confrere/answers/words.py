@@ -1,0 +1,60 @@
+"""The answer in words that a clinician can read."""
+
+from collections.abc import Mapping, Sequence
+
+from confrere.answers.answer import RELEVANT
+
+SMALL = 0.02  # shares below are summed up
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent."""
+    return "less than 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def listing(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+
+
+def whom_it_listened_to(user: str, weights: Mapping[str, float], prior: float) -> str:
+    """Shares of the information, largest first."""
+    others = sorted(((share, name) for name, share in weights.items() if name != user), reverse=True)
+    large = [f"{percent(share)} from {name}" for share, name in others if share >= SMALL]
+    small = [(share, name) for share, name in others if 0 < share < SMALL]
+    if small:
+        large.append(f"{percent(sum(share for share, _ in small))} from {listing([name for _, name in small])} together")
+    own = f"{percent(weights.get(user, 0.0))} of what the model knows comes from {user}'s own rows"
+    rest = f", {listing(large)}" if large else ", nothing from other silos"
+    assumed = f"; {percent(prior)} is a cautious assumption made before any row was seen" if prior >= 0.005 else ""
+    return own + rest + assumed + "."
+
+
+def who_was_left_out(relevance: Mapping[str, float], refused: Sequence[str], silent: Sequence[str]) -> list[str]:
+    """Silos that looked unrelated, whose message could not be true, or that sent none."""
+    said = []
+    unrelated = [n for n, value in relevance.items() if value < RELEVANT and n not in refused and n not in silent]
+    if unrelated:
+        values = listing([f"{name} ({relevance[name]:.2f})" for name in unrelated])
+        said.append(f"By the user's own rows, {values} {verb(unrelated, 'looks', 'look')} unrelated and had little say.")
+    if refused:
+        said.append(f"What {listing(refused)} sent could not be true, and was not used.")
+    if silent:
+        said.append(f"{listing(silent)} sent nothing.")
+    return said
+
+
+def verb(subjects: Sequence[str], one: str, many: str) -> str:
+    """The form of a verb for so many subjects."""
+    return one if len(subjects) == 1 else many
+
+
+def was_it_worth_it(score: float, alone: float, what: str) -> str:
+    """The cross-validated loss beside that of training alone."""
+    gain = alone - score
+    if abs(gain) < 0.001:
+        return f"On the user's own rows, held out in turn, that is as good as training alone ({what} {score:.3f})."
+    better = "better" if gain > 0 else "worse"
+    return (
+        f"On the user's own rows, held out in turn, {what} is {score:.3f}, {better} than training alone ({alone:.3f})."
+    )
