@@ -24,6 +24,7 @@ from .history import History
 from .program import Setup, rollout
 from .simulate import simulate
 from .stopping import Cone, cone
+from .study import Study, StudyResult
 
 __version__: str
 
@@ -46,6 +47,8 @@ __all__ = [
     "Setup",
     "Silos",
     "State",
+    "Study",
+    "StudyResult",
     "Weights",
     "clients",
     "cone",

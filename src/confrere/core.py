@@ -48,11 +48,16 @@ class Block(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Some rows of one silo; `live` is False where a row is padding and must not count."""
+    """Some rows of one silo; `live` is False where a row must not count: padding, or a row that was not drawn.
+
+    `real` says which rows are no padding where that is more than `live` (None: the same). Experiments that draw other
+    rows of the same data then still share what depends on the rows alone.
+    """
 
     X: jax.Array  # [b, ...]
     y: jax.Array  # [b]
     live: jax.Array  # [b] bool
+    real: jax.Array | None = None  # [b] bool
 
 
 class Ctx(NamedTuple):

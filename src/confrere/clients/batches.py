@@ -12,9 +12,11 @@ import jax.numpy as jnp
 
 from confrere.checks import check_counts
 from confrere.clients.shuffle import shuffle
+from confrere.clients.subset import subset
 from confrere.core import Batch, Block
 
 Order = Literal["shuffled", "cyclic", "full"]
+IN_PLACE = 4  # up to so many times the batch, looking at all rows is quicker than gathering some
 
 
 class Plan(NamedTuple):
@@ -64,6 +66,8 @@ def shuffled(batch: int, steps: int | None = None, epochs: int = 1) -> Plan:
     With `steps=None` a round is `epochs` passes, each with a shuffle of its own. With `steps` the round walks
     through one shuffle, and begins it again if it is used up.
     """
+    if steps == 1:
+        return drawn(batch)
 
     def one_order(size, key, m):
         order = shuffle(key, size, m)
@@ -86,6 +90,32 @@ def shuffled(batch: int, steps: int | None = None, epochs: int = 1) -> Plan:
         return Batch(data.X[index], data.y[index], live)
 
     return Plan(draw, gather)
+
+
+def drawn(batch: int) -> Plan:
+    """One batch without replacement: the rows that a shuffle would put first, found without sorting.
+
+    Where the batch is a good part of the rows they all stay in place, and those that were not drawn do not count: no row
+    is moved, and experiments that share their rows share the products with them.
+    """
+
+    def stays(m: int) -> bool:
+        return m <= IN_PLACE * batch
+
+    def draw(size, count, key, m):
+        chosen = subset(key, size, m, batch)
+        if stays(m):
+            return chosen[None]
+        index = jnp.nonzero(chosen, size=batch, fill_value=0)[0].astype(jnp.int32)
+        return index[None], (jnp.arange(batch) < size)[None]
+
+    def batch_of(data: Block, chosen) -> Batch:
+        if stays(data.y.shape[0]):
+            return Batch(data.X, data.y, chosen, jnp.arange(data.y.shape[0]) < data.size)
+        index, live = chosen
+        return Batch(data.X[index], data.y[index], live)
+
+    return Plan(draw, batch_of)
 
 
 def plan_for(order: Order, batch: int | None, steps: int | None, epochs: int | None) -> Plan:

@@ -5,7 +5,7 @@ import functools
 import jax
 
 from confrere.core import Batch, Tree
-from confrere.models.model import Model, blank_padding, dense, init_dense, mean_over_live, model_of
+from confrere.models.model import Model, blank_padding, dense, init_dense, mean_over_live, model_of, softplus
 
 
 @functools.cache
@@ -41,4 +41,4 @@ def two_class_loss(params: Tree, batch: Batch) -> jax.Array:
     """Cross-entropy from the difference of the two columns: all that matters, at half the work."""
     w = params["w"][:, 1] - params["w"][:, 0]
     margin = blank_padding(batch) @ w + (params["b"][1] - params["b"][0])
-    return mean_over_live(jax.nn.softplus((1 - 2 * batch.y) * margin), batch.live)
+    return mean_over_live(softplus((1 - 2 * batch.y) * margin), batch.live)

@@ -1,0 +1,174 @@
+"""Contenders: the algorithms of a study, each with the candidates for its open numbers."""
+
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from confrere.core import Bound, Recipe
+from confrere.models import Model
+
+LEARNING_RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what is tried for a required `lr` that the grid does not name
+Given = Recipe | Callable[..., Recipe]
+Grid = Mapping[str, Any]
+
+
+class Contender(NamedTuple):
+    """An algorithm, what is static about it, and its candidates: one dict of numbers each, all with the same names."""
+
+    name: str
+    make: Bound
+    static: Mapping[str, Any]
+    candidates: tuple[dict[str, float], ...]
+    personal: bool  # whether it is told who the user is
+    rounds: int
+
+
+def contenders(
+    algorithms: Iterable[Given] | Mapping[str, Given], grid: Grid, rounds: int | Mapping[str, int], default_rounds: int
+) -> list[Contender]:
+    """The algorithms under their names, with their candidates; what cannot be right is refused."""
+    named = with_names(algorithms)
+    check_grid(grid, named)
+    return [contender(name, given, grid_of(grid, name, given), rounds_of(rounds, name, default_rounds))
+            for name, given in named.items()]  # fmt: skip
+
+
+def with_baselines(
+    algorithms: Sequence[Given] | Mapping[str, Given], model: Model
+) -> tuple[Sequence[Given] | Mapping[str, Given], dict[str, int]]:
+    """The algorithms, and the baselines that belong to every comparison; the second part: rounds that they need.
+
+    The one place where baselines are added: `ridge_local`, the optimum that a silo reaches alone, for models for which
+    there is one.
+    """
+    import confrere
+
+    ridge = getattr(confrere, "ridge_local", None)
+    if ridge is None or model.name not in ("linear", "logistic"):
+        return algorithms, {}
+    named = with_names(algorithms)
+    if "ridge_local" in named:
+        return algorithms, {"ridge_local": 1}
+    return {**named, "ridge_local": ridge}, {"ridge_local": 1}
+
+
+def with_names(algorithms: Iterable[Given] | Mapping[str, Given]) -> dict[str, Given]:
+    """Algorithms by name; two of the same name are refused."""
+    if isinstance(algorithms, Recipe) or not isinstance(algorithms, Iterable):
+        raise TypeError(f"algorithms must be a list such as [confrere.local, confrere.fedavg], not {algorithms!r}")
+    if isinstance(algorithms, Mapping):
+        return {str(name): checked(given) for name, given in algorithms.items()}
+    named: dict[str, Given] = {}
+    for given in algorithms:
+        name = own_name(checked(given))
+        if name in named:
+            raise ValueError(f"two algorithms are called {name!r}: name them, as in {{'{name}': ..., '{name} 2': ...}}")
+        named[name] = given
+    if not named:
+        raise ValueError("no algorithm given: pass a list such as [confrere.local, confrere.fedavg]")
+    return named
+
+
+def checked(given: Any) -> Given:
+    """A recipe, or a function that makes one."""
+    if not isinstance(given, Recipe) and not callable(given):
+        raise TypeError(f"an algorithm is e.g. confrere.fedavg or confrere.fedavg(lr=0.1), not {given!r}")
+    return given
+
+
+def own_name(given: Given) -> str:
+    """The name of a recipe, or of the function that makes it."""
+    if isinstance(given, Recipe):
+        return given.name
+    function = given.func if isinstance(given, functools.partial) else given
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def check_grid(grid: Grid, named: Mapping[str, Given]) -> None:
+    """Refuse names in the grid that no algorithm has."""
+    for key, values in grid.items():
+        if isinstance(values, Mapping):
+            if key not in named:
+                raise ValueError(f"the grid names {key!r}, which is none of the algorithms: {', '.join(named)}")
+            unknown = [name for name in values if name not in open_numbers(named[key])]
+            if unknown:
+                raise ValueError(f"the grid of {key!r} names {unknown[0]!r}, which is none of its numbers")
+        elif not any(key in open_numbers(given) for given in named.values()):
+            raise ValueError(f"the grid names {key!r}, which is a number of none of the algorithms: {', '.join(named)}")
+
+
+def open_numbers(given: Given) -> tuple[str, ...]:
+    """The names that a grid may give for an algorithm."""
+    names = given.hyper if isinstance(given, Recipe) else inspect.signature(given).parameters
+    return tuple(name for name in names if name != "user")
+
+
+def grid_of(grid: Grid, name: str, given: Given) -> dict[str, list[float]]:
+    """The values to try for every number of one algorithm; what is said for it alone comes first."""
+    known = open_numbers(given)
+    general = {key: values for key, values in grid.items() if not isinstance(values, Mapping) and key in known}
+    values = {**general, **grid.get(name, {})}
+    if not isinstance(given, Recipe):
+        for missing in required(given) - set(values):
+            if missing != "lr":
+                raise ValueError(f"{name} needs a value for {missing!r}: say grid={{{name!r}: {{{missing!r}: [...]}}}}")
+            values["lr"] = LEARNING_RATES
+    return {key: as_numbers(name, key, value) for key, value in values.items()}
+
+
+def required(factory: Callable[..., Recipe]) -> set[str]:
+    """The arguments without which a recipe cannot be made, but for the user, whom the study fills in."""
+    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    arguments = inspect.signature(factory).parameters.values()
+    return {a.name for a in arguments if a.default is a.empty and a.kind in plain and a.name != "user"}
+
+
+def as_numbers(name: str, key: str, values: Any) -> list[float]:
+    """The values of one number: one or several, finite, each once."""
+    try:
+        numbers = [float(v) for v in np.atleast_1d(values)]
+    except (TypeError, ValueError):
+        raise ValueError(f"the grid of {name}: {key} must be a number or a list of numbers, not {values!r}") from None
+    if not numbers or not np.isfinite(numbers).all():
+        raise ValueError(f"the grid of {name}: {key} must be one finite number or more, not {values!r}")
+    return list(dict.fromkeys(numbers))
+
+
+def contender(name: str, given: Given, values: Mapping[str, list[float]], rounds: int) -> Contender:
+    """One algorithm with every combination of the values."""
+    points = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+    recipes = [recipe_at(given, point) for point in points]
+    first = recipes[0]
+    for key in values:
+        if key not in first.hyper:
+            raise ValueError(
+                f"{key!r} of {name} is no number that can be tuned, it shapes the program: "
+                f"compare ready recipes under names of their own instead"
+            )
+    if any(r.bound != first.bound for r in recipes):
+        raise ValueError(f"the candidates of {name} differ in more than numbers")
+    candidates = tuple({k: float(v) for k, v in r.hyper.items() if k != "user"} for r in recipes)
+    return Contender(name, first.bound, dict(first.static), candidates, "user" in first.hyper, rounds)
+
+
+def recipe_at(given: Given, point: Mapping[str, float]) -> Recipe:
+    """The recipe with the numbers of one candidate; the user is a number still to be filled in."""
+    if isinstance(given, Recipe):
+        return given.replace(**point)
+    someone: dict[str, Any] = {"user": 0} if "user" in inspect.signature(given).parameters else {}
+    recipe = given(**someone, **point)
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"{own_name(given)} must return a Recipe, not {type(recipe).__name__}")
+    return recipe
+
+
+def rounds_of(rounds: int | Mapping[str, int], name: str, default: int) -> int:
+    """How many rounds an algorithm runs."""
+    chosen = rounds.get(name, default) if isinstance(rounds, Mapping) else rounds
+    if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or chosen < 1:
+        raise ValueError(f"rounds must be a whole number above 0, not {chosen!r}")
+    return int(chosen)
