@@ -95,8 +95,8 @@ def shuffled(batch: int, steps: int | None = None, epochs: int = 1) -> Plan:
 def drawn(batch: int) -> Plan:
     """One batch without replacement: the rows that a shuffle would put first, found without sorting.
 
-    Where the batch is a good part of the rows they all stay in place, and those that were not drawn do not count: no row
-    is moved, and experiments that share their rows share the products with them.
+    Where the batch is a good part of the rows, all rows stay in place and those that were not drawn do not count: no
+    row is moved, and experiments that share their rows share the products with them.
     """
 
     def stays(m: int) -> bool:

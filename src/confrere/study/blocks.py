@@ -51,7 +51,9 @@ def block_size(
     )  # fmt: skip
     case = working(folds if side_by_side[0] else 1, candidates if side_by_side[1] else 1)
     wanted = SIDE_BY_SIDE // max(1, folds * candidates * rows)
-    group = 1 << max(0, min(wanted, AT_MOST, memory // 2 // (devices * case)).bit_length() - 1) if all(side_by_side) else 1
+    group = (
+        1 << max(0, min(wanted, AT_MOST, memory // 2 // (devices * case)).bit_length() - 1) if all(side_by_side) else 1
+    )
     kept = number * (data + folds * held + folds * candidates * curves)
     fitting = max(1, (memory - devices * group * case) // (devices * group * kept))
     groups = min(fitting, -(-cases // (devices * group)))
@@ -96,7 +98,7 @@ def ask_for_all_cores() -> None:
 
     Small programs use one core each; with several devices a study runs several cases at the same time.
     """
-    if jax.config.jax_num_cpu_devices >= 0 or "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+    if getattr(jax.config, "jax_num_cpu_devices", -1) >= 0 or "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
     try:
         jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))

@@ -52,11 +52,11 @@ class Case:
 class Folds(NamedTuple):
     """F ways to hold out rows of the user: which rows remain, and those to measure on."""
 
-    order: np.ndarray  # [F, m] the user's rows: those that remain in front
-    kept: np.ndarray  # [F] how many remain
-    X: np.ndarray  # [F, t, d]
-    y: np.ndarray  # [F, t]
-    count: np.ndarray  # [F] how many rows to measure on
+    order: Any  # [F, m] the user's rows: those that remain in front
+    kept: Any  # [F] how many remain
+    X: Any  # [F, t, d]
+    y: Any  # [F, t]
+    count: Any  # [F] how many rows to measure on
 
 
 def round_up(rows: int) -> int:
@@ -74,7 +74,9 @@ def seeded_silos(given: Silos | Callable[[int], Silos], seeds: Sequence[int]) ->
     for seed in seeds:
         silos = given if isinstance(given, Silos) else given(seed)
         if not isinstance(silos, Silos):
-            raise TypeError(f"silos must be Silos, or a function that makes them from a seed, not {type(silos).__name__}")
+            raise TypeError(
+                f"silos must be Silos, or a function that makes them from a seed, not {type(silos).__name__}"
+            )
         if names is not None and silos.names != names:
             raise ValueError(f"seed {seed} has the silos {', '.join(silos.names)}, but others have {', '.join(names)}")
         names = silos.names

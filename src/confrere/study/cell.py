@@ -1,6 +1,6 @@
 """A cell: what a study found for one algorithm, one user and one seed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -50,8 +50,7 @@ class Cell:
     def from_plain(cls, plain: Mapping[str, Any]) -> "Cell":
         """The cell from what `plain` gave."""
         numbers = lambda values: np.array(values, float)  # noqa: E731
-        return cls(**{
-            **plain,
+        read: dict[str, Any] = {
             "hyper": tuple({k: float(v) for k, v in one.items()} for one in plain["hyper"]),
             "round": tuple(plain["round"]),
             "score": tuple(float(v) for v in plain["score"]),
@@ -59,15 +58,16 @@ class Cell:
             "partners": np.array(plain["partners"], np.int64),
             "borrowed": numbers(plain["borrowed"]),
             "tried": numbers(plain["tried"]).reshape(-1, len(plain["tried"][0]) if plain["tried"] else 0),
-        })  # fmt: skip
+        }
+        return cls(**{**plain, **read})
 
 
 def listed(value: Any) -> Any:
     """Arrays as lists, and numbers that JSON does not know as words that `float` does."""
     if isinstance(value, Mapping):
         return {k: listed(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [listed(v) for v in value]
     if isinstance(value, np.ndarray | np.generic):
         return listed(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [listed(v) for v in value]
     return str(value) if isinstance(value, float) and not np.isfinite(value) else value

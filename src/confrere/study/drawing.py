@@ -1,5 +1,6 @@
 """Plots of a study's result, for papers: means, curves, paired differences."""
 
+import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +20,17 @@ COLUMNS = 4
 
 
 def draw(
-    result: "StudyResult", kind: str, path: str | os.PathLike[str] | None, metric: str, a: str | None, b: str | None, at: When
+    result: "StudyResult",
+    kind: str,
+    path: str | os.PathLike[str] | None,
+    metric: str,
+    a: str | None,
+    b: str | None,
+    at: When,
 ) -> "Figure":
     """The figure of a kind."""
-    try:
-        from matplotlib.figure import Figure as _
-    except ImportError as problem:
-        raise ImportError("plots need matplotlib: pip install 'confrere[plots]'") from problem
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("plots need matplotlib: pip install 'confrere[plots]'")
     if kind == "table":
         figure = means(result, metric, at)
     elif kind == "curves":
@@ -102,7 +107,9 @@ def curves(result: "StudyResult", metric: str, at: When) -> "Figure":
             axis.plot(middle, color=colour, linewidth=1.3, label=name.replace("_", " "), **lone)
             if len(every) > 1:
                 deviation = every.std(axis=0, ddof=1)
-                axis.fill_between(range(len(middle)), middle - deviation, middle + deviation, color=colour, alpha=0.12, lw=0)
+                axis.fill_between(
+                    range(len(middle)), middle - deviation, middle + deviation, color=colour, alpha=0.12, lw=0
+                )
         axis.set_title(user, fontsize=9)
     figure.supxlabel(f"round; band: standard deviation over {note(result)}", fontsize=9)
     figure.supylabel(title_of(metric), fontsize=9)

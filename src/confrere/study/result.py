@@ -96,11 +96,11 @@ class StudyResult:
                 "high": found.high, "wins": wins, "ties": ties, "losses": losses, "n": len(one),
                 "interval": self.config["intervals"],
             })  # fmt: skip
-        unknown = {name: pl.Float64 for name in ("se", "low", "high")}
+        unknown = dict.fromkeys(("se", "low", "high"), pl.Float64)
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=unknown)
 
     def curves(self, metric: str | None = None, mean: bool = True, at: When = "last") -> "pl.DataFrame":
-        """A metric round by round, from before round 1; over seeds (mean, std), or every seed with its traffic and scope.
+        """A metric round by round, from before round 1: mean and std over seeds, or every seed with traffic and scope.
 
         bytes and bytes_each count from the start; partners and borrowed are those of the round.
         """
@@ -109,7 +109,7 @@ class StudyResult:
         metric = self.metric(metric)
         if not mean:
             return pl.DataFrame(list(self.curve_rows(metric, at)), infer_schema_length=None)
-        rows = []
+        rows: list[dict[str, Any]] = []
         for algorithm in self.algorithms:
             for user in self.users:
                 every = np.array([c.curves[metric][c.row(at)] for c in self.of(algorithm, user)])
@@ -151,7 +151,9 @@ class StudyResult:
         for budget in summaries.budgets(rounds, traffic, traffic_each, silos, weight):
             for algorithm in self.algorithms:
                 for user in self.groups(by):
-                    found = [[summaries.value_at(c, metric, budget) for c in some] for some in self.by_seed(algorithm, user)]
+                    found = [
+                        [summaries.value_at(c, metric, budget) for c in some] for some in self.by_seed(algorithm, user)
+                    ]
                     values = np.array([np.mean([v for v, _ in some]) for some in found])
                     taken = float(np.mean([r for some in found for _, r in some]))
                     rows.append({
@@ -222,7 +224,8 @@ class StudyResult:
         candidates = self.config["algorithms"][algorithm]["candidates"]
         varied = [name for name in candidates[0] if len({c[name] for c in candidates}) > 1] or list(candidates[0])
         counts = Counter(
-            ", ".join(f"{name} {c.hyper[c.row(at)][name]:g}" for name in varied if name in c.hyper[c.row(at)]) for c in cells
+            ", ".join(f"{name} {c.hyper[c.row(at)][name]:g}" for name in varied if name in c.hyper[c.row(at)])
+            for c in cells
         )
         words = "; ".join(f"{which} ({times})" if len(counts) > 1 else which for which, times in counts.most_common())
         rounds = sorted(c.round[c.row(at)] for c in cells)

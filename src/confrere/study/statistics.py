@@ -2,8 +2,8 @@
 
 Seeds that split the same rows anew overlap, so that their results are not independent and the usual standard error is
 too small. Nadeau and Bengio: Inference for the generalization error, Machine Learning 52 (2003), section 6.1, replace
-the variance of the mean s^2 / J by s^2 (1/J + n_test / n_train), J being the number of splits. Both use Student's t with
-J - 1 degrees of freedom.
+the variance of the mean s^2 / J by s^2 (1/J + n_test / n_train), J being the number of splits. Both use Student's t
+with J - 1 degrees of freedom.
 """
 
 import math

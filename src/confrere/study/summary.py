@@ -50,7 +50,9 @@ def within_traffic(limit: float, each: bool) -> Budget:
 
 def within_silos(limit: int) -> Budget:
     """At most so many other silos with a weight above 0 in that round."""
-    return Budget(f"within {limit} other silos", lambda cell: last_where((cell.partners[0] >= 0) & (cell.partners[0] <= limit)))
+    return Budget(
+        f"within {limit} other silos", lambda cell: last_where((cell.partners[0] >= 0) & (cell.partners[0] <= limit))
+    )
 
 
 def within_weight(limit: float) -> Budget:
@@ -59,7 +61,11 @@ def within_weight(limit: float) -> Budget:
 
 
 def budgets(
-    rounds: Sequence[int], traffic: Sequence[float], traffic_each: Sequence[float], silos: Sequence[int], weight: Sequence[float]
+    rounds: Sequence[int],
+    traffic: Sequence[float],
+    traffic_each: Sequence[float],
+    silos: Sequence[int],
+    weight: Sequence[float],
 ) -> list[Budget]:
     """All budgets that were asked for, after the two that always are."""
     return [

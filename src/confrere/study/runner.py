@@ -1,0 +1,189 @@
+"""The runner: the cells of one algorithm, tuned by cross-validation and then measured on the test rows."""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from confrere.core import Tree
+from confrere.models import Model
+from confrere.program import Setup, numbers, start, traffic
+from confrere.simulate import params_spec
+from confrere.study.blocks import block_size, run_blocks
+from confrere.study.cases import Case, Folds, Others, Shape, cross_folds, train_block, whole_run
+from confrere.study.cell import Cell
+from confrere.study.contenders import Contender
+from confrere.study.engine import Curves, Program, Runs
+from confrere.study.tuning import Choice, choose, fold_scores
+
+Progress = Callable[[int, int], None]
+
+
+class Settings(NamedTuple):
+    """What all cells of a study have in common."""
+
+    model: Model
+    metrics: tuple[str, ...]
+    criterion: str
+    tune: str | None
+    folds: int
+    others: Others
+    shared_batches: bool
+    memory: int
+
+    def tunes(self, contender: Contender) -> bool:
+        """Whether there is anything to choose: several candidates, or the round."""
+        return self.tune == "cv" and (len(contender.candidates) > 1 or contender.rounds > 1)
+
+    def experiments(self, contender: Contender) -> int:
+        """How many experiments a cell of this algorithm takes."""
+        return self.folds * len(contender.candidates) + 2 if self.tunes(contender) else 1
+
+
+class Counter:
+    """How many experiments are done."""
+
+    def __init__(self, progress: Progress | None, total: int):
+        self.progress, self.total, self.done = progress, total, 0
+
+    def add(self, count: int) -> None:
+        """So many more are done."""
+        self.done += count
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def initial(model: Model, seed: int, features: int, outputs: int) -> Tree:
+    """The model before round 1: the same for all algorithms and users of a seed."""
+    return model.init(jax.random.fold_in(jax.random.key(seed), 0), features, outputs)
+
+
+def case_key(algorithm: str, user: int, seed: int, shared: bool) -> jax.Array:
+    """The key of a case; of the seed alone if batches are shared."""
+    key = jax.random.key(seed)
+    if shared:
+        return key
+    return jax.random.fold_in(jax.random.fold_in(key, zlib.crc32(algorithm.encode()) & 0x7FFFFFFF), user + 1)
+
+
+def compute(
+    settings: Settings, contender: Contender, cases: Sequence[Case], count: Counter
+) -> Iterator[tuple[Case, Cell]]:
+    """Every case with its cell, shape by shape."""
+    for shape in dict.fromkeys(case.shape for case in cases):
+        alike = [case for case in cases if case.shape == shape]
+        choices = cross_validate(settings, contender, shape, alike, count)
+        picked = [(0,) if choice is None else (choice.last, choice.best) for choice, _ in choices]
+        runs = [runs_of(settings, contender, case, whole_run, which) for case, which in zip(alike, picked, strict=True)]
+        found = curves_of(settings, contender, shape, runs, 1, len(picked[0]), settings.metrics, count)
+        sent = bytes_per_round(settings.model, contender, alike[0])
+        for case, (choice, scores), curves in zip(alike, choices, found, strict=True):
+            yield case, cell_of(contender, case, choice, scores, curves, sent)
+
+
+def cross_validate(
+    settings: Settings, contender: Contender, shape: Shape, cases: Sequence[Case], count: Counter
+) -> list[tuple[Choice | None, np.ndarray]]:
+    """For every case what was chosen, and the scores of all candidates and rounds [P, R + 1]."""
+    if not settings.tunes(contender):
+        return [(None, np.zeros((0, 0)))] * len(cases)
+    everything = tuple(range(len(contender.candidates)))
+    held_out = lambda case, model: cross_folds(case, model, settings.folds)  # noqa: E731
+    runs = [runs_of(settings, contender, case, held_out, everything) for case in cases]
+    found: list[tuple[Choice | None, np.ndarray]] = []
+    metrics, folds = (settings.criterion,), settings.folds
+    for case, curves in zip(
+        cases, curves_of(settings, contender, shape, runs, folds, len(everything), metrics, count), strict=True
+    ):
+        rows = held_out(case, settings.model).count
+        scores = fold_scores(curves.metrics[settings.criterion], rows, settings.criterion)
+        found.append((choose(scores, settings.criterion), scores))
+    return found
+
+
+def curves_of(
+    settings: Settings, contender: Contender, shape: Shape, runs: Sequence[Callable[[], Runs]], folds: int,
+    candidates: int, metrics: tuple[str, ...], count: Counter,
+) -> Iterator[Curves]:  # fmt: skip
+    """The curves of all runs, block by block."""
+    spec = params_spec(settings.model, shape.features, shape.outputs)
+    size = block_size(
+        shape, folds, candidates, sum(a.size for a in jax.tree.leaves(spec)),
+        (contender.rounds + 1) * (len(metrics) + 2), len(runs), settings.memory, len(jax.local_devices()),
+    )  # fmt: skip
+    program = Program(
+        contender.make, settings.model, metrics, contender.rounds, contender.personal, settings.shared_batches,
+        size.side_by_side,
+    )  # fmt: skip
+    return run_blocks(program, size, runs, lambda cases: count.add(cases * folds * candidates))
+
+
+def runs_of(
+    settings: Settings,
+    contender: Contender,
+    case: Case,
+    folds: Callable[[Case, Model], Folds],
+    candidates: Sequence[int],
+) -> Callable[[], Runs]:
+    """The experiments of one case, made when they are needed."""
+
+    def make() -> Runs:
+        params = initial(settings.model, case.seed, case.shape.features, case.shape.outputs)
+        precision = np.dtype(jax.tree.leaves(params)[0].dtype)
+        chosen = [contender.candidates[c] for c in candidates]
+        key = case_key(contender.name, case.user, case.seed, settings.shared_batches)
+        return Runs(
+            train=train_block(case, settings.model),
+            folds=folds(case, settings.model),
+            user=np.int32(case.user),
+            params=jax.tree.map(np.asarray, params),
+            key=np.asarray(jax.random.key_data(key)),
+            hyper={name: np.array([c[name] for c in chosen], precision) for name in chosen[0]},
+            number=np.array(candidates, np.int32),
+        )
+
+    return make
+
+
+def bytes_per_round(model: Model, contender: Contender, case: Case) -> tuple[int, int]:
+    """What one silo, and what all, send and receive in a round; from shapes alone."""
+    found: list[tuple[int, int]] = []
+    setup = Setup(contender.make, model)
+    hyper = contender.candidates[0] | ({"user": 0} if contender.personal else {})
+
+    def look(block) -> None:
+        values = numbers(hyper)
+        params = initial(model, 0, case.shape.features, case.shape.outputs)
+        found.append(traffic(setup, values, start(setup, values, params, block), block))
+
+    jax.eval_shape(look, train_block(case, model))
+    each = int(sum(found[0]))
+    return each, each * sum(rows > 0 for rows in case.silos.sizes("train"))
+
+
+def cell_of(
+    contender: Contender, case: Case, choice: Choice | None, scores: np.ndarray, curves: Curves, sent: tuple[int, int]
+) -> Cell:
+    """A cell from what its experiments gave."""
+    chosen = (0,) if choice is None else (choice.last, choice.best)
+    rounds = (contender.rounds,) if choice is None else (contender.rounds, choice.round)
+    return Cell(
+        algorithm=contender.name,
+        user=case.name,
+        seed=case.seed,
+        train_rows=case.train_rows,
+        test_rows=case.test_rows,
+        hyper=tuple(contender.candidates[c] for c in chosen),
+        round=rounds,
+        score=tuple(
+            float(scores[c, r]) if choice is not None else float("nan") for c, r in zip(chosen, rounds, strict=True)
+        ),
+        curves={name: np.asarray(values[0], float) for name, values in curves.metrics.items()},
+        partners=np.asarray(curves.partners[0], np.int64),
+        borrowed=np.asarray(curves.borrowed[0], float),
+        bytes_each=sent[0],
+        bytes_total=sent[1],
+        tried=scores,
+    )
