@@ -12,7 +12,7 @@ import pytest
 
 import confrere
 
-HEAVY = ("jax", "jaxlib", "optax", "typer", "rich", "matplotlib", "plotly", "sklearn", "dabl", "numpy")
+HEAVY = ("jax", "jaxlib", "optax", "typer", "rich", "matplotlib", "plotly", "sklearn", "dabl", "numpy", "polars")
 ROOMS = ("clients", "data", "mixers", "models", "testing", "weights")
 
 
@@ -54,6 +54,13 @@ simulate(fedsgd(lr=0.1), models.logistic(), silos, 1, metrics=())
 assert not seen, seen
 """
     assert fresh(code) == ""
+
+
+def test_tables_are_read_with_polars_only_when_there_are_tables():
+    code = (
+        "import sys, confrere as cf\ncf.Silos.from_arrays([([[0.0], [1.0]], [0, 1])])\nprint('polars' in sys.modules)"
+    )
+    assert fresh(code) == "False\n"
 
 
 def test_simulate_is_the_function_even_if_its_module_was_imported_first():

@@ -3,7 +3,19 @@
 from confrere.data import splits
 from confrere.data.bundled import breast_cancer, diabetes
 from confrere.data.ebola import ebola_synthetic
+from confrere.data.heart_disease import heart_disease
+from confrere.data.notes import DataWarning
 from confrere.data.silos import Silo, Silos
 from confrere.data.titanic import titanic
 
-__all__ = ["Silo", "Silos", "breast_cancer", "diabetes", "ebola_synthetic", "splits", "titanic"]
+__all__ = [
+    "DataWarning",
+    "Silo",
+    "Silos",
+    "breast_cancer",
+    "diabetes",
+    "ebola_synthetic",
+    "heart_disease",
+    "splits",
+    "titanic",
+]

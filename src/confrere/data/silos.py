@@ -1,64 +1,22 @@
 """Silos: n local data sets with names, each with rows for training, validation and test."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
 
 from confrere.core import Block
+from confrere.data.source import Hand, Kind, Pool, Shared, Source, Split
+
+if TYPE_CHECKING:
+    from confrere.data.intake import Encoding
 
 PartName = Literal["train", "validation", "test"]
 PARTS: tuple[str, ...] = get_args(PartName)
-Kind = Literal["real", "artificial", "synthetic"]
-
-
-class Shared(NamedTuple):
-    """One quantity that left a silo: what, how many numbers (or words), and what for."""
-
-    silo: str
-    what: str
-    count: int
-    why: str
-
-
-class Hand(NamedTuple):
-    """What one silo gets when rows are dealt out: which rows, and what is changed about them.
-
-    `y` takes the place of the rows' labels; `gone` [rows, columns] says which values are removed.
-    """
-
-    name: str
-    rows: np.ndarray
-    y: np.ndarray | None = None
-    gone: np.ndarray | None = None
-
-
-class Pool(NamedTuple):
-    """All rows before they are dealt out: columns by name, as they were recorded, and the labels."""
-
-    columns: Mapping[str, np.ndarray]
-    y: np.ndarray
-
-
-Split = Callable[[Pool, np.random.Generator], list[Hand]]  # see confrere.data.splits
-
-
-class Source(Protocol):
-    """The tables behind silos, from which features are made anew whenever the training rows change."""
-
-    def encode(self, parts: Sequence[np.ndarray]) -> "Silos":
-        """Silos whose features rest on statistics of the training rows alone."""
-        ...
-
-    def pool(self) -> Pool:
-        """All rows of all silos, in order."""
-        ...
-
-    def deal(self, hands: Sequence[Hand]) -> "Source":
-        """The same rows in other silos."""
-        ...
+__all__ = ["PARTS", "Hand", "Kind", "PartName", "Pool", "Shared", "Silo", "Silos", "Source", "Split", "part_number"]
 
 
 def part_number(part: str) -> int:
@@ -104,6 +62,8 @@ class Silos:
     kind: Kind = "real"  # artificial: real rows in silos that never were; synthetic: invented rows
     shared: tuple[Shared, ...] = ()  # what left each silo so that their features agree
     source: Source | None = field(default=None, repr=False)
+    encoding: "Encoding | None" = field(default=None, repr=False)  # how rows of a table became features
+    notes: tuple[str, ...] = ()  # what there is to say about the tables, warnings included
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # found once, kept
 
     @classmethod
@@ -129,6 +89,78 @@ class Silos:
         if len(features) != width:
             raise ValueError(f"{len(features)} feature names for {width} columns")
         return cls(silos, features, None if label_names is None else tuple(map(str, label_names)))
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        label: str,
+        silo: str | None,
+        drop: str | Sequence[str] = (),
+        categorical: str | Sequence[str] = (),
+        numeric: str | Sequence[str] = (),
+        missing: Mapping[str, Any] | None = None,
+        scale: Literal["shared", "silo"] | None = "shared",
+        task: Literal["classification", "regression"] | None = None,
+        min_level: int = 1,
+    ) -> "Silos":
+        """From one table with a column that says whose rows they are, all rows for training.
+
+        `table` is a pandas, polars or pyarrow table, or the path of a CSV or Parquet file; `silo=None` takes all rows
+        as one silo, to be divided later. `drop`, `categorical` and `numeric` name columns; `missing` gives for a column
+        the values that mean that there is none, such as `{"chol": [0]}`. `scale` standardises numbers with statistics
+        that silos share, each silo with its own ("silo": none leave it), or not at all (None). `task` is guessed from
+        the label: text, booleans and few whole numbers are classes. A level seen in fewer than `min_level` training
+        rows of a silo is not named by it. `silos.shared` lists what left the silos, `silos.notes` what was noticed.
+
+        >>> import polars as pl, confrere as cf
+        >>> table = pl.DataFrame(
+        ...     {
+        ...         "age": [40, 60, 50, None],
+        ...         "sex": ["f", "m", "m", "f"],
+        ...         "ill": ["no", "yes", "no", "yes"],
+        ...         "clinic": ["a", "a", "b", "b"],
+        ...     }
+        ... )
+        >>> silos = cf.Silos.from_table(table, label="ill", silo="clinic")
+        >>> silos.names, silos.feature_names, silos.label_names
+        (('a', 'b'), ('age', 'age=missing', 'sex=m'), ('no', 'yes'))
+        >>> silos["b"].X.tolist()
+        [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+        """
+        from confrere.data import intake
+
+        options = intake.make_options(label, drop, categorical, numeric, missing, scale, task, min_level)
+        return intake.from_table(table, options, silo)
+
+    @classmethod
+    def from_folder(
+        cls,
+        folder: "str | PathLike[str]",
+        *,
+        label: str,
+        drop: str | Sequence[str] = (),
+        categorical: str | Sequence[str] = (),
+        numeric: str | Sequence[str] = (),
+        missing: Mapping[str, Any] | None = None,
+        scale: Literal["shared", "silo"] | None = "shared",
+        task: Literal["classification", "regression"] | None = None,
+        min_level: int = 1,
+    ) -> "Silos":
+        """From a folder with one CSV or Parquet file per silo, named after it; the options are those of `from_table`.
+
+        >>> import pathlib, tempfile, confrere as cf
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "north.csv").write_text("age,ill\\n40,no\\n60,yes\\n")
+        >>> _ = (folder / "south.csv").write_text("age,ill\\n50,no\\n70,yes\\n")
+        >>> cf.Silos.from_folder(folder, label="ill").names
+        ('north', 'south')
+        """
+        from confrere.data import intake
+
+        options = intake.make_options(label, drop, categorical, numeric, missing, scale, task, min_level)
+        return intake.from_folder(folder, options)
 
     def __len__(self) -> int:
         return len(self.silos)

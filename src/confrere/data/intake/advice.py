@@ -1,0 +1,138 @@
+"""Advice, inside one silo: columns that know too much about the label, identifiers, numbers that look like codes.
+
+A column knows too much if it alone tells the label: by its levels, by whether it is missing, or by a threshold. That
+is so if it is right in 97 of 100 rows and makes at most a fifth of the errors of guessing the most frequent class;
+for numeric labels, if it correlates with the label beyond .999. What is found stays with the silo.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from confrere.data.intake.survey import Plan
+from confrere.data.intake.tidy import Table
+
+RIGHT, REMAINING, CORRELATION = 0.97, 0.2, 0.999
+LEAST_ROWS, LEAST_MINORITY = 30, 8  # in fewer rows, columns separate labels by chance
+MOST_ROWS = 20_000  # so many are enough to see it
+MOST_CODES, MOST_VALUES = 5, 20
+CHUNK = 2**20  # numbers sorted at once
+
+
+def advise(tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """What to warn about, and what to note, silo by silo."""
+    cautions: list[str] = []
+    notes: list[str] = []
+    for table in tables:
+        rows = sample(len(table.y))
+        small = Table(table.name, table.columns[rows], table.kinds, table.y[rows])
+        for name in telltales(small, plan, classes is not None):
+            cautions.append(
+                f"silo {table.name!r}: column {name!r} alone tells the label almost perfectly; "
+                "is it known when a prediction is wanted? If not, name it in drop"
+            )
+        cautions += [
+            f"silo {table.name!r}: column {name!r} counts up or down from row to row, as identifiers do: if so, drop it"
+            for name in counters(table, plan)
+        ]
+    for name in codes(tables, plan):
+        notes.append(f"column {name!r} has a few whole numbers only; if they are codes, name it in categorical")
+    return cautions, notes
+
+
+def sample(count: int) -> np.ndarray:
+    """All rows, or so many evenly spread ones that it is quick."""
+    return np.arange(count) if count <= MOST_ROWS else np.linspace(0, count - 1, MOST_ROWS).astype(np.int64)
+
+
+def telltales(table: Table, plan: Plan, classes: bool) -> list[str]:
+    """Columns that alone tell the label."""
+    numeric = [n for n, k in plan.columns.items() if k == "numeric" and n in table.kinds]
+    others = [n for n, k in plan.columns.items() if k == "categorical" and n in table.kinds]
+    values = (
+        table.columns.select(pl.col(numeric).cast(pl.Float64)).to_numpy() if numeric else np.zeros((len(table.y), 0))
+    )
+    if len(table.y) < LEAST_ROWS:
+        return []
+    if not classes:
+        return [name for name, r in zip(numeric, correlations(values, table.y), strict=True) if abs(r) > CORRELATION]
+    counts = np.bincount(table.y)
+    least_errors = len(table.y) - counts.max()
+    if least_errors < LEAST_MINORITY:
+        return []
+    allowed = min(REMAINING * least_errors, (1 - RIGHT) * len(table.y))
+    errors = dict(zip(numeric, number_errors(values, table.y), strict=True))
+    few = [name for name in numeric if table.columns[name].n_unique() <= MOST_VALUES]
+    errors |= {name: level_errors(table.columns[name], table.y) for name in others + few}
+    return [name for name in plan.columns if errors.get(name, np.inf) <= allowed]
+
+
+def level_errors(column: pl.Series, y: np.ndarray) -> float:
+    """Errors of guessing the most frequent class of each level ("missing" is one), and one for each level too many."""
+    level = column.cast(pl.String).fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
+    table = np.zeros((int(level.max()) + 1, int(y.max()) + 1))
+    np.add.at(table, (level, y), 1)
+    return float((table.sum(1) - table.max(1)).sum() + max(0, len(table) - 2))
+
+
+def number_errors(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Errors of the best threshold with a class on either side, and one where the value is missing [columns]."""
+    wide = max(1, CHUNK // max(1, len(y)))
+    chunks = [threshold_errors(values[:, start : start + wide], y) for start in range(0, values.shape[1], wide)]
+    return np.concatenate([*chunks, np.zeros(0)])
+
+
+def threshold_errors(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The same for a few columns at once."""
+    order = np.argsort(values, axis=0)  # what is missing comes last
+    ordered, label = np.take_along_axis(values, order, 0), y[order]
+    known = ~np.isnan(ordered)
+    left_best = right_best = missing_best = np.zeros(1)
+    for number in np.unique(y):
+        left = np.cumsum((label == number) & known, axis=0)
+        left_best = np.maximum(left_best, left)
+        right_best = np.maximum(right_best, left[-1] - left)
+        missing_best = np.maximum(missing_best, ((label == number) & ~known).sum(0))
+    right = left_best + right_best
+    right[:-1][ordered[:-1] == ordered[1:]] = 0  # no threshold between equal values
+    return len(y) - right.max(0) - missing_best
+
+
+def correlations(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The correlation of each column with the label, over rows where it is known; 0 if that says nothing."""
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(0), 1)
+    labels = np.where(known, y[:, None], 0)
+    x = np.where(known, values - np.where(known, values, 0).sum(0) / count, 0)
+    t = np.where(known, labels - labels.sum(0) / count, 0)
+    size = np.sqrt((x**2).sum(0) * (t**2).sum(0))
+    return np.where((size > 0) & (count >= LEAST_ROWS), (x * t).sum(0) / np.where(size > 0, size, 1), 0)
+
+
+def counters(table: Table, plan: Plan) -> list[str]:
+    """Numeric columns whose whole numbers rise, or fall, from each row to the next."""
+
+    def counts(column: pl.Series) -> bool:
+        values = column.to_numpy()
+        steps = np.diff(values)
+        return bool((np.all(steps > 0) or np.all(steps < 0)) and np.all(values == np.floor(values)))
+
+    names = [n for n, kind in plan.columns.items() if kind == "numeric" and table.kinds.get(n) == "numeric"]
+    return [n for n in names if len(table.y) >= LEAST_ROWS and counts(table.columns[n])]
+
+
+def codes(tables: Sequence[Table], plan: Plan) -> list[str]:
+    """Numeric columns with more than two, but in no silo more than five, values, all whole numbers."""
+
+    def distinct(column: pl.Series) -> float:
+        if column.n_unique() > MOST_CODES + 1:  # the one more may be "missing"
+            return np.inf
+        values = column.drop_nulls().unique()
+        return len(values) if (values == values.floor()).all() else np.inf
+
+    def has_codes(name: str) -> bool:
+        most = max(distinct(table.columns[name]) for table in tables if table.kinds.get(name) == "numeric")
+        return 2 < most <= MOST_CODES
+
+    return [name for name, kind in plan.columns.items() if kind == "numeric" and has_codes(name)]

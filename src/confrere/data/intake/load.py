@@ -1,0 +1,166 @@
+"""Loading: the whole way from tables to silos, with all that there is to say about them on the way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from confrere.data.intake import messages
+from confrere.data.intake.advice import advise
+from confrere.data.intake.options import Options, check_named, did_you_mean
+from confrere.data.intake.read import PARQUET, TEXT, read
+from confrere.data.intake.survey import Plan, agree, class_names, common_classes, label_levels, survey
+from confrere.data.intake.tables import Tables
+from confrere.data.intake.tidy import Raw, Table, Tidied, text_levels, tidy
+from confrere.data.notes import tell
+from confrere.data.silos import Kind, Silos, check_names
+
+OWN_SCALE = (
+    "scale='silo': each silo standardises its numbers on its own, so that features mean different things in different "
+    "silos; on the four hospitals of data.heart_disease() this costs a model of the other hospitals' rows 4 to 8 "
+    "points of accuracy, and a model of all rows 1"
+)
+
+
+def from_table(table: Any, options: Options, silo: str | None, depth: int = 2) -> Silos:
+    """Silos from one table, by the values of its column `silo`; None: all rows are one silo."""
+    frame = read(table)
+    if frame.height == 0:
+        raise ValueError("the table has no rows")
+    check_column(frame, options.label, "label")
+    origin = Path(table).name if isinstance(table, str) or hasattr(table, "__fspath__") else "table"
+    if silo is None:
+        return load([Raw("all", frame, np.arange(frame.height))], options, origin, depth=depth + 1)
+    check_column(frame, silo, "silo")
+    if silo == options.label:
+        raise ValueError(f"{silo!r} cannot be both the label and the column of silos")
+    return load(by_silo(frame, silo), options, origin, depth=depth + 1)
+
+
+def check_column(frame: pl.DataFrame, name: str, what: str) -> None:
+    """Refuse the name of a column that is not there."""
+    if name not in frame.columns:
+        raise ValueError(f"the table has no {what} column {name!r}{did_you_mean(name, frame.columns)}")
+
+
+def by_silo(frame: pl.DataFrame, silo: str) -> list[Raw]:
+    """One table per silo, in the order of their names."""
+    names = text_levels(frame[silo].cast(pl.String))
+    nameless = (names.is_null() | (names == "")).to_numpy()
+    if nameless.any():
+        raise ValueError(
+            f"{int(nameless.sum())} row(s) have no value in the silo column {silo!r}, the first is row "
+            f"{int(np.flatnonzero(nameless)[0])} (counted from 0): whose are they?"
+        )
+    rest = frame.drop(silo)
+    values, place = np.unique(names.to_numpy(), return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    cuts = np.split(order, np.cumsum(np.bincount(place))[:-1])
+    return [Raw(str(name), rest[rows], rows) for name, rows in zip(values, cuts, strict=True)]
+
+
+def from_folder(folder: "str | PathLike[str]", options: Options, depth: int = 2) -> Silos:
+    """Silos from a folder with one file per silo, which is named after its file; hidden files are ignored."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise NotADirectoryError(f"there is no folder {place}")
+    files = sorted(file for file in place.iterdir() if file.is_file() and not file.name.startswith((".", "~")))
+    tables = [file for file in files if file.suffix.lower() in TEXT | PARQUET]
+    if not tables:
+        found = f"; there is {', '.join(file.name for file in files[:5])}" if files else ""
+        raise ValueError(f"the folder {place} has no file that ends in {', '.join(sorted(TEXT | PARQUET))}{found}")
+    others = [file.name for file in files if file not in tables]
+    notes = (f"files that are no tables were passed over: {', '.join(others)}",) if others else ()
+    check_names(tuple(file.stem for file in tables), len(tables))
+    frames = {file.stem: read(file) for file in tables}
+    return from_frames(frames, options, f"folder {place.name}", notes=notes, depth=depth + 1)
+
+
+def from_frames(
+    frames: Mapping[str, pl.DataFrame],
+    options: Options,
+    origin: str,
+    kind: Kind = "real",
+    notes: tuple[str, ...] = (),
+    depth: int = 2,
+) -> Silos:
+    """Silos from one polars table per silo."""
+    raws = [Raw(name, frames[name], np.arange(frames[name].height)) for name in sorted(frames)]
+    return load(raws, options, origin, kind, notes, depth + 1)
+
+
+def load(
+    raws: Sequence[Raw],
+    options: Options,
+    origin: str,
+    kind: Kind = "real",
+    notes: tuple[str, ...] = (),
+    depth: int = 2,
+) -> Silos:
+    """Tidy, agree, encode; then say what there is to say."""
+    check_named(options, {name for raw in raws for name in raw.frame.columns})
+    tidied, unlabelled = zip(*(tidy(raw, options) for raw in raws), strict=True)
+    surveys = messages.gather(survey(table, options) for table in tidied)
+    plan = agree(surveys, options)
+    said = messages.gather(class_names(table) for table in tidied) if plan.classes else ()
+    classes = common_classes(said, options) if plan.classes else None
+    tables = tuple(settle(table, options, classes) for table in tidied)
+    opening = tuple(entry for message in (*surveys, *said) for entry in messages.record(message))
+    source = Tables(tables, options, plan, classes, origin, kind, opening)
+    silos = source.all_for_training()  # its notes are what the first encoding found
+    suspicious, odd = advise(tables, plan, classes)
+    cautions = (*without_label(tidied, unlabelled), *plan.left_out.values(), *silos.notes, *suspicious, *scale(options))
+    source = replace(source, notes=(*cautions, *odd, *about(plan, options, classes), *notes))
+    tell(cautions, depth + 1)
+    return replace(silos, source=source, notes=source.notes)
+
+
+def settle(tidied: Tidied, options: Options, classes: Sequence[str] | None) -> Table:
+    """A silo's table with its labels as class numbers, or as numbers."""
+    if classes is not None:
+        number = {name: place for place, name in enumerate(classes)}
+        y = np.array([number[name] for name in label_levels(tidied.label)], np.int64)
+    else:
+        y = tidied.label.to_numpy().astype(np.float64)
+    return Table(tidied.name, tidied.columns, tidied.kinds, y)
+
+
+def without_label(tables: Sequence[Tidied], counts: Sequence[int]) -> list[str]:
+    """Rows that were left out because their label is not known."""
+    return [
+        f"silo {table.name!r}: {count} row(s) without a label are left out"
+        for table, count in zip(tables, counts, strict=True)
+        if count
+    ]
+
+
+def scale(options: Options) -> list[str]:
+    """What standardising silo by silo costs."""
+    return [OWN_SCALE] if options.scale == "silo" else []
+
+
+def about(plan: Plan, options: Options, classes: Sequence[str] | None) -> list[str]:
+    """What was assumed: absent columns, and the task if it was guessed from numbers."""
+    found = [
+        f"silo {silo!r} lacks the column(s) {', '.join(map(repr, names))}: filled with the mean or zeros, and indicated"
+        for silo, names in plan.absent.items()
+        if names
+    ]
+    if classes is not None and len(classes) > 2 and options.task is None and classes[0].isdigit():
+        found.append(
+            f"the label {options.label!r} is taken as {len(classes)} classes; for numbers say task='regression'"
+        )
+    return found + lookalikes(plan)
+
+
+def lookalikes(plan: Plan) -> list[str]:
+    """Columns whose names differ only in case, blanks or signs: perhaps one column with two spellings."""
+    spelt: dict[str, list[str]] = {}
+    for name in plan.columns:
+        spelt.setdefault("".join(c for c in name.casefold() if c.isalnum()), []).append(name)
+    alike = [names for names in spelt.values() if len(names) > 1]
+    return [f"columns {' and '.join(map(repr, names))} look like one column: rename one if so" for names in alike]

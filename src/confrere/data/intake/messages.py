@@ -1,0 +1,104 @@
+"""Messages: all that silos say about their tables so that features agree, and the record of it.
+
+Every message is made inside one silo, passes through `gather`, and is all that the other side ever sees. A silo
+first says which columns it has (`Survey`) and, if the label has classes, their names (`Classes`); then, whenever the
+training rows change, what is needed to encode them alike (`Summary`).
+
+The sum of squares is taken about the silo's own mean, from which, with count and sum, the plain one follows
+(squares + sum^2 / count): the same information without the loss of digits of large numbers that vary little.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from confrere.data.intake.tidy import Kind
+from confrere.data.silos import Shared
+
+
+class Survey(NamedTuple):
+    """Which columns a silo has, what they hold, and what its label looks like ("text", "codes" or "numbers")."""
+
+    silo: str
+    kinds: Mapping[str, Kind]
+    label: str
+
+
+class Classes(NamedTuple):
+    """The names of the classes that a silo has."""
+
+    silo: str
+    names: tuple[str, ...]
+
+
+class Moments(NamedTuple):
+    """Known training values of one column: their number, their sum, and their squares about the silo's own mean."""
+
+    count: int
+    sum: float
+    squares: float | None  # None: not needed, so it stays
+
+
+class Levels(NamedTuple):
+    """Levels of one column that occur often enough to be named, and whether there are others."""
+
+    names: tuple[str, ...]
+    others: bool
+
+
+class Summary(NamedTuple):
+    """What a silo says about its training rows: column by column, of those that it has."""
+
+    silo: str
+    missing: Mapping[str, bool]
+    moments: Mapping[str, Moments]  # numeric columns, unless nothing may leave
+    varies: Mapping[str, bool]  # numeric columns whose squares stay
+    levels: Mapping[str, Levels]  # categorical columns
+
+
+Message = Survey | Classes | Summary
+M = TypeVar("M", Survey, Classes, Summary)
+
+
+def gather(messages: Iterable[M]) -> tuple[M, ...]:
+    """What silos send, as it arrives: the one place through which anything leaves a silo."""
+    return tuple(messages)
+
+
+def record(message: Message) -> list[Shared]:
+    """What a message reveals, in words and in numbers."""
+    if isinstance(message, Survey):
+        return record_survey(message)
+    if isinstance(message, Classes):
+        return [Shared(message.silo, "names of the classes", len(message.names), "so that class numbers agree")]
+    return record_summary(message)
+
+
+def record_survey(message: Survey) -> list[Shared]:
+    """The name of the silo, its columns, and what they and the label hold."""
+    columns = len(message.kinds)
+    return [
+        Shared(message.silo, "its name", 1, "so that silos can be told apart"),
+        Shared(message.silo, "names of columns", columns, "so that silos agree on the features"),
+        Shared(message.silo, "kinds of columns", columns, "so that silos agree on the features"),
+        Shared(message.silo, "kind of the label", 1, "so that silos agree on the task"),
+    ]
+
+
+def record_summary(message: Summary) -> list[Shared]:
+    """Whether values are missing, statistics of numeric columns, levels of categorical ones."""
+    found = [
+        (f"whether values are missing in {column!r}", 1, "for the indicator columns") for column in message.missing
+    ]
+    for column, moments in message.moments.items():
+        both = f"count and sum of the known training values of {column!r}"
+        if moments.squares is None:
+            found.append((both, 2, "to fill missing values with the common mean"))
+        else:
+            found.append(
+                (both.replace(" and sum", ", sum and sum of squares"), 3, "to standardise with common statistics")
+            )
+    found += [(f"whether values differ in {column!r}", 1, "to leave out constant columns") for column in message.varies]
+    for column, levels in message.levels.items():
+        found.append((f"levels in the training rows of {column!r}", len(levels.names), "for common one-hot columns"))
+        found.append((f"whether there are rarer levels in {column!r}", 1, "for the column of other levels"))
+    return [Shared(message.silo, *entry) for entry in found]

@@ -1,0 +1,127 @@
+"""Reading: a pandas, polars or pyarrow table, a CSV or a Parquet file becomes a polars table.
+
+Text stays text here, numbers in a CSV file included: what a column holds is decided silo by silo (see `tidy`).
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+TEXT = {".csv", ".tsv"}
+PARQUET = {".parquet", ".pq"}
+SEPARATORS = ",;\t|"
+
+
+def read(table: Any) -> pl.DataFrame:
+    """A table, or the table behind a path; its column names are stripped of blanks and must differ."""
+    if isinstance(table, str) or hasattr(table, "__fspath__"):
+        return read_file(Path(table))
+    check_distinct(column_names(table), "the table")
+    try:
+        frame = nw.from_native(table)
+    except TypeError as problem:
+        raise TypeError(
+            f"a table is a pandas, polars or pyarrow table, or the path of a CSV or Parquet file, not {type(table)}"
+        ) from problem
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    return stripped(from_pandas(frame) if frame.implementation.is_pandas_like() else frame.to_polars(), "the table")
+
+
+def column_names(table: Any) -> list[str]:
+    """The column names of a table of any library; none where that is not known."""
+    if isinstance(table, pl.LazyFrame):
+        return table.collect_schema().names()
+    found = getattr(table, "column_names", None)  # pyarrow
+    found = getattr(table, "columns", ()) if found is None else found
+    return [str(name) for name in found]
+
+
+def from_pandas(frame: nw.DataFrame[Any]) -> pl.DataFrame:
+    """A pandas table column by column, so that pyarrow is not needed and columns of mixed values are accepted."""
+    columns = [series_of(str(name), frame[name]) for name in frame.columns]
+    return pl.DataFrame(columns) if columns else pl.DataFrame()
+
+
+def series_of(name: str, column: nw.Series[Any]) -> pl.Series:
+    """One column: numbers as numbers, dates as dates, everything else as text."""
+    if column.dtype.is_numeric():
+        return pl.Series(name, column.cast(nw.Float64).to_numpy(), pl.Float64, nan_to_null=True)
+    unknown = column.is_null().to_list()
+    values = [None if gone else value for gone, value in zip(unknown, column.to_list(), strict=True)]
+    if column.dtype.is_temporal():
+        return pl.Series(name, [None if v is None else str(v) for v in values], pl.String).str.slice(0, 10)
+    return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
+
+
+def stripped(frame: pl.DataFrame, what: str) -> pl.DataFrame:
+    """The table with column names without blanks around them."""
+    names = [str(name).strip() for name in frame.columns]
+    check_distinct(names, what)
+    return frame.rename(dict(zip(frame.columns, names, strict=True)))
+
+
+def check_distinct(names: Sequence[str], what: str) -> None:
+    """Refuse a column name that occurs twice."""
+    bare = [name.strip() for name in names]
+    if len(set(bare)) == len(bare):
+        return
+    twice = sorted({name for name in bare if bare.count(name) > 1})
+    raise ValueError(f"{what} has more than one column called {', '.join(map(repr, twice))}: rename all but one")
+
+
+def read_file(path: Path) -> pl.DataFrame:
+    """The table in a CSV or Parquet file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: use Silos.from_folder for one file per silo")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    suffix = path.suffix.lower()
+    if suffix not in TEXT | PARQUET:
+        raise ValueError(f"{path}: files end in {', '.join(sorted(TEXT | PARQUET))}, not in {path.suffix!r}")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
+    frame = read_csv(path) if suffix in TEXT else read_parquet(path)
+    if frame.height == 0:
+        raise ValueError(f"{path} has no rows")
+    return frame
+
+
+def read_parquet(path: Path) -> pl.DataFrame:
+    """The table in a Parquet file."""
+    try:
+        return stripped(pl.read_parquet(path), str(path))
+    except (pl.exceptions.PolarsError, OSError) as problem:
+        raise ValueError(f"{path} could not be read as a Parquet file: {problem}") from problem
+
+
+def read_csv(path: Path) -> pl.DataFrame:
+    """The table in a text file in UTF-8 with a header; commas, semicolons, tabs or bars separate the fields."""
+    data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        line = data[: problem.start].count(b"\n") + 1
+        raise ValueError(f"{path} is not in UTF-8 (see line {line}): save it anew with that encoding") from problem
+    if not text.strip():
+        raise ValueError(f"{path} is empty")
+    start = text.split("\n", 1)[0]
+    separator = max(SEPARATORS, key=start.count)
+    check_distinct(next(csv.reader(io.StringIO(text), delimiter=separator)), str(path))
+    return stripped(parse_csv(data, separator, str(path)), str(path))
+
+
+def parse_csv(data: bytes, separator: str, what: str) -> pl.DataFrame:
+    """The fields of a text file, all as text."""
+    try:
+        return pl.read_csv(data, separator=separator, infer_schema=False)
+    except pl.exceptions.PolarsError as problem:
+        reason = str(problem).strip().split("\n", 1)[0]
+        raise ValueError(
+            f"{what} could not be read as a table, are all rows of the same length? ({reason})"
+        ) from problem

@@ -1,0 +1,140 @@
+"""The first exchange: silos say which columns they have and what these hold, and agree on the features and the task."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from confrere.data.intake.messages import Classes, Survey
+from confrere.data.intake.options import Options
+from confrere.data.intake.tidy import Kind, Tidied, number_levels
+
+FEW_CODES = 10  # so many different whole numbers may be classes
+MANY_LEVELS = 50
+NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the silos agreed on: the columns that become features, those left out, and who lacks which."""
+
+    columns: Mapping[str, Kind]
+    left_out: Mapping[str, str]  # column -> why
+    absent: Mapping[str, tuple[str, ...]]  # silo -> columns it does not have
+    classes: bool
+
+
+def survey(tidied: Tidied, options: Options) -> Survey:
+    """Inside a silo: which columns there are and what they hold. A free text is called so, its words stay."""
+
+    def kind(name: str, found: Kind) -> Kind:
+        free = found == "categorical" and name not in options.categorical and is_free_text(tidied.columns[name])
+        return "text" if free else found
+
+    return Survey(tidied.name, {n: kind(n, k) for n, k in tidied.kinds.items()}, label_kind(tidied.label))
+
+
+def is_free_text(column: pl.Series) -> bool:
+    """Whether text has so many values that it is no category: names, notes, identifiers."""
+    rows, known = len(column), len(column) - column.null_count()
+    levels = column.drop_nulls().n_unique()
+    return (levels > MANY_LEVELS and levels > rows / 2) or (known >= 20 and levels >= NEARLY_ALL * known)
+
+
+def label_kind(label: pl.Series) -> str:
+    """Inside a silo: whether labels are text, whole numbers that may be classes, or numbers."""
+    if label.dtype == pl.String:
+        return "text"
+    codes = bool((label == label.floor()).all()) and label.n_unique() <= FEW_CODES
+    return "codes" if codes else "numbers"
+
+
+def agree(surveys: Sequence[Survey], options: Options) -> Plan:
+    """From what all silos said: the kind of each column, in the order in which columns are first named."""
+    names = list(dict.fromkeys(name for message in surveys for name in message.kinds))
+    columns: dict[str, Kind] = {}
+    left_out: dict[str, str] = {}
+    for name in names:
+        kind = common_kind(name, surveys)
+        if kind in ("numeric", "categorical"):
+            columns[name] = kind
+        else:
+            left_out[name] = WHY_LEFT_OUT[kind].format(column=name)
+    absent = {m.silo: tuple(n for n in columns if n not in m.kinds) for m in surveys}
+    return Plan(columns, left_out, absent, are_classes(surveys, options))
+
+
+WHY_LEFT_OUT: dict[Kind, str] = {
+    "date": "column {column!r} holds dates and is left out: derive a number from it, such as an age or days since",
+    "text": "column {column!r} has nearly as many values as rows, as names and free text have, and is left out: "
+    "name it in drop, or in categorical if it is a category",
+    "empty": "column {column!r} has no known value in any silo and is left out",
+}
+
+
+def common_kind(name: str, surveys: Sequence[Survey]) -> Kind:
+    """What a column holds in all silos that know it; text wins over categories."""
+    holders: dict[Kind, str] = {}
+    for message in surveys:
+        kind = message.kinds.get(name, "empty")
+        if kind != "empty":
+            holders.setdefault(kind, message.silo)
+    found = set(holders)
+    if len(found) <= 1:
+        return found.pop() if found else "empty"
+    if "numeric" not in found and found != {"date", "categorical"}:
+        return "text"
+    (one, first), (two, second) = list(holders.items())[:2]
+    raise ValueError(
+        f"column {name!r} is {one} in silo {first!r}, but {two} in silo {second!r}: record it alike, "
+        f"or name it in categorical, numeric or drop"
+    )
+
+
+def are_classes(surveys: Sequence[Survey], options: Options) -> bool:
+    """Whether the label has classes: as the user says, else if it is text or everywhere a few whole numbers."""
+    kinds = {message.label: message.silo for message in surveys}
+    if options.task == "regression":
+        return False
+    if "text" in kinds and len(kinds) > 1:
+        other = next(silo for kind, silo in kinds.items() if kind != "text")
+        raise ValueError(
+            f"the label {options.label!r} is text in silo {kinds['text']!r}, but numbers in silo {other!r}: "
+            "record it alike"
+        )
+    return options.task == "classification" or "numbers" not in kinds
+
+
+def class_names(tidied: Tidied) -> Classes:
+    """Inside a silo: the names of its classes."""
+    levels = label_levels(tidied.label)
+    if is_free_text(levels) and levels.n_unique() > MANY_LEVELS:
+        raise ValueError(
+            f"silo {tidied.name!r}: the label {levels.name!r} has {levels.n_unique()} values in {len(levels)} rows, "
+            "too many for classes; is it the right column, or a number (task='regression')?"
+        )
+    return Classes(tidied.name, sorted_levels(levels.unique().to_list()))
+
+
+def label_levels(label: pl.Series) -> pl.Series:
+    """Labels as the names of classes."""
+    return label if label.dtype == pl.String else number_levels(label)
+
+
+def sorted_levels(levels: Sequence[str]) -> tuple[str, ...]:
+    """Names in order: as numbers if they all are, else as words."""
+    try:
+        return tuple(sorted(set(levels), key=lambda name: (float(name), name)))
+    except ValueError:
+        return tuple(sorted(set(levels)))
+
+
+def common_classes(messages: Sequence[Classes], options: Options) -> tuple[str, ...]:
+    """All class names, in order; there must be two."""
+    names = sorted_levels([name for message in messages for name in message.names])
+    if len(names) < 2:
+        raise ValueError(
+            f"the label {options.label!r} has only one class, {names[0]!r}: there is nothing to learn; "
+            "is it the right column?"
+        )
+    return names

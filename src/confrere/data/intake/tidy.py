@@ -1,0 +1,205 @@
+"""Tidying, inside one silo: every column becomes numbers or text, and what is missing becomes null.
+
+Numbers in text ("63.0") are numbers, `true` and `false` are levels, and whole numbers are written the same way
+whether a file says 1 or 1.0. Cells that cannot be meant (infinite, or text among numbers) are refused by name.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from confrere.data.intake.options import Options, did_you_mean
+
+Kind = Literal["numeric", "categorical", "text", "date", "empty"]
+MISSING_WORDS = ("", "?", "na", "n/a", "nan", "null", "<na>")  # in any case
+WHOLE = r"^(-?(?:0|[1-9]\d*))\.0*$"
+DATE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4})([ T]\d{1,2}:\d{2}.*)?$"
+MOSTLY = 0.8  # so large a share of numbers makes other cells mistakes
+
+
+class Where(NamedTuple):
+    """Whose rows these are, for messages: the silo, and each row's place in the table that was given."""
+
+    silo: str | None
+    rows: np.ndarray
+
+    def column(self, name: str) -> str:
+        """A column, named."""
+        return f"column {name!r}" if self.silo is None else f"silo {self.silo!r}, column {name!r}"
+
+    def cell(self, name: str, place: int) -> str:
+        """A cell, named."""
+        return f"{self.column(name)}, row {self.rows[place]} (counted from 0)"
+
+
+@dataclass(frozen=True, eq=False)
+class Tidied:
+    """One silo's rows: numeric columns as Float64, all others as String, null where a value is missing."""
+
+    name: str
+    columns: pl.DataFrame
+    kinds: Mapping[str, Kind]
+    label: pl.Series  # likewise, but without nulls
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The same once the label is settled."""
+
+    name: str
+    columns: pl.DataFrame
+    kinds: Mapping[str, Kind]
+    y: np.ndarray  # class numbers, or the label's numbers
+
+
+def tidy_columns(frame: pl.DataFrame, options: Options, where: Where) -> tuple[pl.DataFrame, dict[str, Kind]]:
+    """All feature columns, tidied, and what each holds."""
+    tidied: list[pl.Series] = []
+    kinds: dict[str, Kind] = {}
+    for raw in frame.get_columns():
+        kind, column = tidy_column(raw, wanted_kind(options, raw.name), options.missing.get(raw.name, ()), where)
+        tidied.append(column)
+        kinds[raw.name] = kind
+    return pl.DataFrame(tidied), kinds
+
+
+def wanted_kind(options: Options, name: str) -> Kind | None:
+    """What the user says a column holds."""
+    return "categorical" if name in options.categorical else "numeric" if name in options.numeric else None
+
+
+def tidy_column(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], where: Where) -> tuple[Kind, pl.Series]:
+    """One column, and what it holds; `missing` are values that mean that there is none."""
+    dtype = raw.dtype
+    if dtype.is_numeric():
+        column = blanked(finite_numbers(raw.cast(pl.Float64), where), missing)
+        if wanted == "categorical":
+            return known("categorical", number_levels(column))
+        return known("numeric", column)
+    if dtype == pl.Boolean or dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum):
+        return tidy_text(raw.cast(pl.String), wanted, missing, where)
+    if dtype.is_temporal():
+        return known("date" if wanted is None else wanted, raw.cast(pl.String))
+    if dtype == pl.Null:
+        return "empty", raw.cast(pl.String)
+    raise TypeError(f"{where.column(raw.name)} holds {dtype}, not numbers or text: leave it out with drop=")
+
+
+def tidy_text(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], where: Where) -> tuple[Kind, pl.Series]:
+    """A column of text: numbers if they all are, else levels, or dates."""
+    text = text_levels(raw)
+    text = text.set(text.str.to_lowercase().is_in(MISSING_WORDS) | text.is_in([level_name(v) for v in missing]), None)
+    if wanted == "categorical":
+        return known("categorical", text)
+    if wanted == "numeric":
+        text = text.replace({"false": "0", "true": "1"})
+    numbers = text.cast(pl.Float64, strict=False)
+    bad = (text.is_not_null() & numbers.is_null()).to_numpy()
+    some = len(text) - text.null_count()
+    if bad.any() and (wanted == "numeric" or number_like(text) >= MOSTLY * some):
+        refuse_cells(text, bad, where)
+    if not bad.any():
+        return known("numeric", blanked(finite_numbers(numbers, where), missing))
+    if text.drop_nulls().str.contains(DATE).all():
+        return "date", text
+    return known("categorical", text)
+
+
+def known(kind: Kind, column: pl.Series) -> tuple[Kind, pl.Series]:
+    """The column with its kind, which is "empty" if no value is known."""
+    return ("empty" if column.null_count() == len(column) else kind), column
+
+
+def text_levels(raw: pl.Series) -> pl.Series:
+    """Text without blanks around it, whole numbers without a point, true and false in small letters."""
+    text = raw.str.strip_chars().str.replace(WHOLE, "${1}")
+    small = text.str.to_lowercase()
+    return small.zip_with(small.is_in(["true", "false"]).fill_null(False), text)
+
+
+def number_levels(numbers: pl.Series) -> pl.Series:
+    """Numbers as the names of levels: 1, not 1.0."""
+    return text_levels(numbers.cast(pl.String))
+
+
+def level_name(value: Any) -> str:
+    """One value as the name of a level, written as `text_levels` writes it."""
+    return str(text_levels(pl.Series([str(value)]))[0])
+
+
+def number_like(text: pl.Series) -> int:
+    """How many cells are numbers, those with a decimal comma included."""
+    return int(text.str.replace(r"^([+-]?\d+),(\d+)$", "${1}.${2}").cast(pl.Float64, strict=False).is_not_null().sum())
+
+
+def refuse_cells(text: pl.Series, bad: np.ndarray, where: Where) -> None:
+    """Say which cells of a numeric column are no numbers."""
+    first = int(np.flatnonzero(bad)[0])
+    comma = " (numbers are written with a point, not a comma)" if "," in text[first] else ""
+    raise ValueError(
+        f"{where.cell(text.name, first)}: {text[first]!r} is no number{comma}, but the column seems to hold numbers; "
+        f"{int(bad.sum())} cell(s) are like that. Mend them, or say missing={{{text.name!r}: [{text[first]!r}]}} if "
+        f"they mean that the value is missing, or categorical=[{text.name!r}] if the numbers are codes"
+    )
+
+
+def finite_numbers(numbers: pl.Series, where: Where) -> pl.Series:
+    """Numbers with NaN as null; infinite ones are refused."""
+    infinite = numbers.is_infinite().fill_null(False).to_numpy()
+    if infinite.any():
+        first = int(np.flatnonzero(infinite)[0])
+        raise ValueError(
+            f"{where.cell(numbers.name, first)}: {numbers[first]} is not finite; {int(infinite.sum())} value(s) are "
+            "like that: mend them, or leave them blank if they are missing"
+        )
+    return numbers.fill_nan(None)
+
+
+def blanked(numbers: pl.Series, missing: Sequence[Any]) -> pl.Series:
+    """Numbers without those that mean that the value is missing."""
+    values = [number for number in map(as_number, missing) if number is not None]
+    return numbers.set(numbers.is_in(values).fill_null(False), None) if values else numbers
+
+
+def as_number(value: Any) -> float | None:
+    """A value as a number, if it is one."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+class Raw(NamedTuple):
+    """One silo's rows as they were read, and each row's place in the table that was given."""
+
+    name: str
+    frame: pl.DataFrame
+    rows: np.ndarray
+
+
+def tidy(raw: Raw, options: Options) -> tuple[Tidied, int]:
+    """Inside a silo: its rows, tidied, and how many were left out for want of a label."""
+    where = Where(raw.name, raw.rows)
+    if options.label not in raw.frame.columns:
+        hint = did_you_mean(options.label, raw.frame.columns)
+        raise ValueError(f"silo {raw.name!r} has no label column {options.label!r}{hint}")
+    label = tidy_label(raw.frame[options.label], options, where)
+    labelled = label.is_not_null()
+    if not labelled.any():
+        raise ValueError(f"silo {raw.name!r} has no row with a label: leave it out")
+    frame = raw.frame.drop(options.label, *options.drop, strict=False)
+    columns, kinds = tidy_columns(frame, options, where)
+    kept = columns.filter(labelled) if columns.width else columns
+    return Tidied(raw.name, kept, kinds, label.filter(labelled)), int((~labelled).sum())
+
+
+def tidy_label(raw: pl.Series, options: Options, where: Where) -> pl.Series:
+    """The label as numbers or as names of classes; null where there is none."""
+    wanted: Kind | None = "numeric" if options.task == "regression" else None
+    kind, label = tidy_column(raw, wanted, options.missing.get(options.label, ()), where)
+    if kind == "date":
+        raise ValueError(f"{where.column(raw.name)} holds dates, which cannot be a label: derive a number or a class")
+    return label
