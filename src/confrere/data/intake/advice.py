@@ -25,7 +25,7 @@ def advise(tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None) -
     cautions: list[str] = []
     notes: list[str] = []
     for table in tables:
-        rows = sample(len(table.y))
+        rows = sample(len(table))
         small = Table(table.name, table.columns[rows], table.kinds, table.y[rows])
         for name in telltales(small, plan, classes is not None):
             cautions.append(
@@ -50,18 +50,16 @@ def telltales(table: Table, plan: Plan, classes: bool) -> list[str]:
     """Columns that alone tell the label."""
     numeric = [n for n, k in plan.columns.items() if k == "numeric" and n in table.kinds]
     others = [n for n, k in plan.columns.items() if k == "categorical" and n in table.kinds]
-    values = (
-        table.columns.select(pl.col(numeric).cast(pl.Float64)).to_numpy() if numeric else np.zeros((len(table.y), 0))
-    )
-    if len(table.y) < LEAST_ROWS:
+    values = table.numbers(numeric)
+    if len(table) < LEAST_ROWS:
         return []
     if not classes:
         return [name for name, r in zip(numeric, correlations(values, table.y), strict=True) if abs(r) > CORRELATION]
     counts = np.bincount(table.y)
-    least_errors = len(table.y) - counts.max()
+    least_errors = len(table) - counts.max()
     if least_errors < LEAST_MINORITY:
         return []
-    allowed = min(REMAINING * least_errors, (1 - RIGHT) * len(table.y))
+    allowed = min(REMAINING * least_errors, (1 - RIGHT) * len(table))
     errors = dict(zip(numeric, number_errors(values, table.y), strict=True))
     few = [name for name in numeric if table.columns[name].n_unique() <= MOST_VALUES]
     errors |= {name: level_errors(table.columns[name], table.y) for name in others + few}
@@ -119,7 +117,7 @@ def counters(table: Table, plan: Plan) -> list[str]:
         return bool((np.all(steps > 0) or np.all(steps < 0)) and np.all(values == np.floor(values)))
 
     names = [n for n, kind in plan.columns.items() if kind == "numeric" and table.kinds.get(n) == "numeric"]
-    return [n for n in names if len(table.y) >= LEAST_ROWS and counts(table.columns[n])]
+    return [n for n in names if len(table) >= LEAST_ROWS and counts(table.columns[n])]
 
 
 def codes(tables: Sequence[Table], plan: Plan) -> list[str]:

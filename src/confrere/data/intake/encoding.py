@@ -122,15 +122,15 @@ class Encoding:
         """The names of all features, in order."""
         return tuple(name for column in self.columns for name in column.features)
 
-    def rows(self, frame: pl.DataFrame, silo: str | None) -> np.ndarray:
+    def rows(self, frame: pl.DataFrame, count: int, silo: str | None) -> np.ndarray:
         """Features [rows, features] of a tidied table; columns that it does not have are missing throughout."""
-        out = np.zeros((frame.height, len(self.features)))
+        out = np.zeros((count, len(self.features)))
         start = 0
         for column in self.columns:
             end = start + len(column.features)
             kind = pl.Float64 if isinstance(column, Number) else pl.String
             have = column.name in frame.columns
-            values = frame[column.name] if have else pl.Series(column.name, [None] * frame.height, kind)
+            values = frame[column.name] if have else pl.Series(column.name, [None] * count, kind)
             column.write(out[:, start:end], values.cast(kind), silo)
             start = end
         return out
@@ -146,7 +146,8 @@ class Encoding:
         self.check_silo(silo)
         self.check_columns(frame.columns, silo)
         wanted = [column for column in self.columns if column.name in frame.columns]
-        return self.rows(pl.DataFrame([self.tidied(frame[c.name], c, where) for c in wanted]), silo)
+        tidied = pl.DataFrame([self.tidied(frame[c.name], c, where) for c in wanted])
+        return self.rows(tidied, frame.height, silo)
 
     def tidied(self, raw: pl.Series, column: Number | Category, where: Where) -> pl.Series:
         """One column of new rows as numbers or levels, or an error that names the cell."""

@@ -87,7 +87,7 @@ def check_named(options: Options, columns: Iterable[str]) -> None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint at names that look alike, or at what there is."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=3)
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.75)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
     some = ", ".join(map(repr, known[:10])) + (", ..." if len(known) > 10 else "")

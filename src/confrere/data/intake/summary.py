@@ -37,7 +37,7 @@ class Combined(NamedTuple):
 
 def statistics(table: Table, names: Sequence[str], train: np.ndarray) -> Statistics:
     """Inside a silo: count, sum and squares about the mean of the training rows, column by column."""
-    values = table.columns.select(names).to_numpy()[train]
+    values = table.numbers(names)[train]
     known = ~np.isnan(values)
     count = known.sum(0)
     some = np.maximum(count, 1)
@@ -62,7 +62,7 @@ def summarise(table: Table, plan: Plan, train: np.ndarray, options: Options) -> 
     """Inside a silo: what the others need to know about its training rows, and no more."""
     numeric = own_columns(table, plan, "numeric")
     categorical = own_columns(table, plan, "categorical")
-    rows = table.columns.filter(train)
+    rows = table.columns.filter(train) if table.columns.width else table.columns
     missing = {name: rows[name].null_count() > 0 for name in plan.columns if name in numeric + categorical}
     levels = {name: named_levels(rows[name], options.min_level) for name in categorical}
     found = statistics(table, numeric, train)

@@ -41,7 +41,7 @@ class Tables:
             pairs = zip(self.tables, train, strict=True)
             encoding = encoding.with_own({t.name: own_lines(t, self.plan, rows) for t, rows in pairs})
         silos = tuple(
-            Silo(table.name, encoding.rows(table.columns, table.name), table.y, np.asarray(part, np.int8))
+            Silo(table.name, encoding.rows(table.columns, len(table), table.name), table.y, np.asarray(part, np.int8))
             for table, part in zip(self.tables, parts, strict=True)
         )
         shared = self.opening + tuple(entry for message in sent for entry in messages.record(message))
@@ -53,8 +53,8 @@ class Tables:
     def training_rows(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Which rows are for training, silo by silo."""
         for table, part in zip(self.tables, parts, strict=True):
-            if len(part) != table.columns.height:
-                raise ValueError(f"silo {table.name!r} has {table.columns.height} rows, but parts for {len(part)}")
+            if len(part) != len(table):
+                raise ValueError(f"silo {table.name!r} has {len(table)} rows, but parts for {len(part)}")
         train = [np.asarray(part) == part_number("train") for part in parts]
         if not any(rows.any() for rows in train):
             raise ValueError("no silo has a training row, so there is nothing to make features from")
@@ -62,7 +62,7 @@ class Tables:
 
     def all_for_training(self) -> Silos:
         """Silos with all rows for training."""
-        return self.encode([np.zeros(table.columns.height, np.int8) for table in self.tables])
+        return self.encode([np.zeros(len(table), np.int8) for table in self.tables])
 
     def pool(self) -> Pool:
         """All rows of all silos, in order: numbers with NaN, text with None where a value is missing."""
@@ -78,7 +78,7 @@ class Tables:
         names = list(dict.fromkeys(name for table in self.tables for name in table.columns.columns))
 
         def whole(table: Table) -> pl.DataFrame:
-            blank = pl.Series([None] * table.columns.height)
+            blank = pl.Series([None] * len(table))
             have = {name: table.columns[name] if name in table.kinds else blank for name in names}
             return pl.DataFrame([have[name].cast(self.dtype(name)).alias(name) for name in names])
 

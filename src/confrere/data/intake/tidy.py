@@ -54,6 +54,15 @@ class Table:
     kinds: Mapping[str, Kind]
     y: np.ndarray  # class numbers, or the label's numbers
 
+    def __len__(self) -> int:
+        return len(self.y)  # the columns may be none
+
+    def numbers(self, names: Sequence[str]) -> np.ndarray:
+        """Numeric columns [rows, columns], with NaN where a value is missing."""
+        if not names:
+            return np.zeros((len(self), 0))
+        return self.columns.select(pl.col(names).cast(pl.Float64)).to_numpy()
+
 
 def tidy_columns(frame: pl.DataFrame, options: Options, where: Where) -> tuple[pl.DataFrame, dict[str, Kind]]:
     """All feature columns, tidied, and what each holds."""
