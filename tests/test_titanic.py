@@ -1,20 +1,18 @@
 """The Titanic table: the counts of the authors' preprocessing and splits, and where the file comes from."""
 
-import contextlib
 import csv
 import hashlib
-import http.server
 import importlib
 import random
 import shutil
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 from confrere.data import fetch
 from confrere.data.fetch import DataNotFound
+from tests.downloads import files_below, served
 
 source = importlib.import_module("confrere.data.titanic")
 
@@ -219,36 +217,6 @@ def nowhere(monkeypatch, tmp_path):
     monkeypatch.setattr(source, "URL", "http://127.0.0.1:9/nobody")
     monkeypatch.setattr(fetch.platformdirs, "user_cache_dir", lambda *a, **k: str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-def files_below(place):
-    return [p for p in place.rglob("*") if p.is_file()]
-
-
-@contextlib.contextmanager
-def served(body, announce=None, status=200):
-    """A server on this machine that answers every request with `body`; yields its address and the requests so far."""
-    requests = []
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            requests.append(self.path)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body) if announce is None else announce))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *words):
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/titanic.csv", requests
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def test_the_folder_named_by_the_environment_comes_first(monkeypatch, folder, nowhere):

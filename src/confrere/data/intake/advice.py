@@ -26,7 +26,7 @@ def advise(tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None) -
     notes: list[str] = []
     for table in tables:
         rows = sample(len(table))
-        small = Table(table.name, table.columns[rows], table.kinds, table.y[rows])
+        small = table if len(rows) == len(table) else some_rows(table, rows)
         for name in telltales(small, plan, classes is not None):
             cautions.append(
                 f"silo {table.name!r}: column {name!r} alone tells the label almost perfectly; "
@@ -44,6 +44,11 @@ def advise(tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None) -
 def sample(count: int) -> np.ndarray:
     """All rows, or so many evenly spread ones that it is quick."""
     return np.arange(count) if count <= MOST_ROWS else np.linspace(0, count - 1, MOST_ROWS).astype(np.int64)
+
+
+def some_rows(table: Table, rows: np.ndarray) -> Table:
+    """A part of a silo's rows."""
+    return Table(table.name, table.columns[rows] if table.columns.width else table.columns, table.kinds, table.y[rows])
 
 
 def telltales(table: Table, plan: Plan, classes: bool) -> list[str]:

@@ -126,11 +126,11 @@ class Encoding:
         """Features [rows, features] of a tidied table; columns that it does not have are missing throughout."""
         out = np.zeros((count, len(self.features)))
         start = 0
+        held = {series.name: series for series in frame.get_columns()}
         for column in self.columns:
             end = start + len(column.features)
             kind = pl.Float64 if isinstance(column, Number) else pl.String
-            have = column.name in frame.columns
-            values = frame[column.name] if have else pl.Series(column.name, [None] * count, kind)
+            values = held[column.name] if column.name in held else pl.Series(column.name, [None] * count, kind)
             column.write(out[:, start:end], values.cast(kind), silo)
             start = end
         return out
@@ -145,8 +145,8 @@ class Encoding:
         where = Where(silo, np.arange(frame.height))
         self.check_silo(silo)
         self.check_columns(frame.columns, silo)
-        wanted = [column for column in self.columns if column.name in frame.columns]
-        tidied = pl.DataFrame([self.tidied(frame[c.name], c, where) for c in wanted])
+        held = {series.name: series for series in frame.get_columns()}
+        tidied = pl.DataFrame([self.tidied(held[c.name], c, where) for c in self.columns if c.name in held])
         return self.rows(tidied, frame.height, silo)
 
     def tidied(self, raw: pl.Series, column: Number | Category, where: Where) -> pl.Series:
@@ -164,7 +164,7 @@ class Encoding:
     def check_columns(self, columns: list[str], silo: str | None) -> None:
         """Every column of the encoding must be there, unless the silo never had it."""
         spared = self.absent.get(silo or "", ())
-        lacking = [c.name for c in self.columns if c.name not in columns and c.name not in spared]
+        lacking = [c.name for c in self.columns if c.name not in {*columns, *spared}]
         if lacking:
             named = ", ".join(map(repr, lacking))
             raise ValueError(f"the table lacks the column(s) {named}{did_you_mean(lacking[0], columns)}")

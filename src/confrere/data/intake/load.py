@@ -108,7 +108,8 @@ def load(
     plan = agree(surveys, options)
     said = messages.gather(class_names(table) for table in tidied) if plan.classes else ()
     classes = common_classes(said, options) if plan.classes else None
-    tables = tuple(settle(table, options, classes) for table in tidied)
+    tables = tuple(settle(table, classes) for table in tidied)
+    check_labels(tables, options)
     opening = tuple(entry for message in (*surveys, *said) for entry in messages.record(message))
     source = Tables(tables, options, plan, classes, origin, kind, opening)
     silos = source.all_for_training()  # its notes are what the first encoding found
@@ -119,14 +120,20 @@ def load(
     return replace(silos, source=source, notes=source.notes)
 
 
-def settle(tidied: Tidied, options: Options, classes: Sequence[str] | None) -> Table:
+def settle(tidied: Tidied, classes: Sequence[str] | None) -> Table:
     """A silo's table with its labels as class numbers, or as numbers."""
     if classes is not None:
-        number = {name: place for place, name in enumerate(classes)}
-        y = np.array([number[name] for name in label_levels(tidied.label)], np.int64)
+        y = label_levels(tidied.label).cast(pl.Enum(classes)).to_physical().to_numpy().astype(np.int64)
     else:
         y = tidied.label.to_numpy().astype(np.float64)
     return Table(tidied.name, tidied.columns, tidied.kinds, y)
+
+
+def check_labels(tables: Sequence[Table], options: Options) -> None:
+    """Labels must differ."""
+    first = tables[0].y[0]
+    if all((table.y == first).all() for table in tables):
+        raise ValueError(f"the label {options.label!r} has only one value, {first}: there is nothing to learn")
 
 
 def without_label(tables: Sequence[Tidied], counts: Sequence[int]) -> list[str]:

@@ -63,7 +63,8 @@ def summarise(table: Table, plan: Plan, train: np.ndarray, options: Options) -> 
     numeric = own_columns(table, plan, "numeric")
     categorical = own_columns(table, plan, "categorical")
     rows = table.columns.filter(train) if table.columns.width else table.columns
-    missing = {name: rows[name].null_count() > 0 for name in plan.columns if name in numeric + categorical}
+    nulls = rows.null_count().row(0, named=True) if rows.width else {}
+    missing = {name: nulls[name] > 0 for name in plan.columns if name in nulls}
     levels = {name: named_levels(rows[name], options.min_level) for name in categorical}
     found = statistics(table, numeric, train)
     moments: dict[str, Moments] = {}
@@ -79,14 +80,14 @@ def summarise(table: Table, plan: Plan, train: np.ndarray, options: Options) -> 
 
 def own_columns(table: Table, plan: Plan, kind: str) -> list[str]:
     """The features of a kind for which a silo has a column."""
-    return [name for name, held in plan.columns.items() if held == kind and name in table.columns.columns]
+    return [name for name, held in plan.columns.items() if held == kind and name in table.kinds]
 
 
 def named_levels(column: pl.Series, least: int) -> Levels:
     """Levels that occur at least so often, and whether there are rarer ones."""
-    counts = column.drop_nulls().value_counts(name="count")
+    counts = column.alias("level").drop_nulls().value_counts(name="count")
     often = counts.filter(pl.col("count") >= least)
-    return Levels(sorted_levels(often[column.name].to_list()), often.height < counts.height)
+    return Levels(sorted_levels(often["level"].to_list()), often.height < counts.height)
 
 
 def own_lines(table: Table, plan: Plan, train: np.ndarray) -> dict[str, Line]:

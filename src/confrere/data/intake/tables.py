@@ -35,7 +35,9 @@ class Tables:
         )
         encoding, remarks = combine(sent, self.plan, self.options, self.classes)
         if not encoding.columns:
-            raise ValueError("no feature is left: every column is the label, constant, a date, free text or dropped")
+            raise ValueError(
+                "no feature is left: every column is constant in the training rows, a date, free text or dropped"
+            )
         check_features(encoding.features)
         if self.options.scale == "silo":
             pairs = zip(self.tables, train, strict=True)
@@ -79,8 +81,8 @@ class Tables:
 
         def whole(table: Table) -> pl.DataFrame:
             blank = pl.Series([None] * len(table))
-            have = {name: table.columns[name] if name in table.kinds else blank for name in names}
-            return pl.DataFrame([have[name].cast(self.dtype(name)).alias(name) for name in names])
+            held = {series.name: series for series in table.columns.get_columns()}
+            return pl.DataFrame([held.get(name, blank).cast(self.dtype(name)).alias(name) for name in names])
 
         return pl.concat([whole(table) for table in self.tables])
 

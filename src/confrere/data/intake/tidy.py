@@ -84,7 +84,7 @@ def tidy_column(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], whe
     """One column, and what it holds; `missing` are values that mean that there is none."""
     dtype = raw.dtype
     if dtype.is_numeric():
-        column = blanked(finite_numbers(raw.cast(pl.Float64), where), missing)
+        column = finite_numbers(raw.cast(pl.Float64), missing, where)
         if wanted == "categorical":
             return known("categorical", number_levels(column))
         return known("numeric", column)
@@ -111,7 +111,7 @@ def tidy_text(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], where
     if bad.any() and (wanted == "numeric" or number_like(text) >= MOSTLY * some):
         refuse_cells(text, bad, where)
     if not bad.any():
-        return known("numeric", blanked(finite_numbers(numbers, where), missing))
+        return known("numeric", finite_numbers(numbers, missing, where))
     if text.drop_nulls().str.contains(DATE).all():
         return "date", text
     return known("categorical", text)
@@ -155,22 +155,20 @@ def refuse_cells(text: pl.Series, bad: np.ndarray, where: Where) -> None:
     )
 
 
-def finite_numbers(numbers: pl.Series, where: Where) -> pl.Series:
-    """Numbers with NaN as null; infinite ones are refused."""
-    infinite = numbers.is_infinite().fill_null(False).to_numpy()
+def finite_numbers(numbers: pl.Series, missing: Sequence[Any], where: Where) -> pl.Series:
+    """Numbers with null for NaN and for those that mean that the value is missing; infinite ones are refused."""
+    values = numbers.to_numpy()  # polars would do all this too, but takes a while to start, column by column
+    gone = [number for number in map(as_number, missing) if number is not None]
+    if gone:
+        values = np.where(np.isin(values, gone), np.nan, values)
+    infinite = np.isinf(values)
     if infinite.any():
         first = int(np.flatnonzero(infinite)[0])
         raise ValueError(
             f"{where.cell(numbers.name, first)}: {numbers[first]} is not finite; {int(infinite.sum())} value(s) are "
             "like that: mend them, or leave them blank if they are missing"
         )
-    return numbers.fill_nan(None)
-
-
-def blanked(numbers: pl.Series, missing: Sequence[Any]) -> pl.Series:
-    """Numbers without those that mean that the value is missing."""
-    values = [number for number in map(as_number, missing) if number is not None]
-    return numbers.set(numbers.is_in(values).fill_null(False), None) if values else numbers
+    return pl.Series(numbers.name, values, nan_to_null=True)
 
 
 def as_number(value: Any) -> float | None:

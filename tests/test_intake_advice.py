@@ -1,0 +1,160 @@
+"""Columns that look wrong are named: those that know too much, dates, texts, identifiers, constants, codes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confrere as cf
+from confrere.data import DataWarning
+
+
+def table(rows=200, seed=0, **columns):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, rows)
+    made = {name: make(rng, y) for name, make in columns.items()}
+    return pd.DataFrame({"x": rng.normal(size=rows)} | made | {"y": y, "s": rng.choice(["a", "b"], rows)})
+
+
+def load(given, **options):
+    return cf.Silos.from_table(given, label="y", silo="s", **options)
+
+
+LEAKS = {
+    "number": lambda rng, y: y * 10 + rng.normal(size=len(y)),
+    "falling": lambda rng, y: -y * 10 + rng.normal(size=len(y)),
+    "level": lambda rng, y: np.where(y == 1, rng.choice(["p", "q"], len(y)), rng.choice(["r", "t"], len(y))),
+    "gap": lambda rng, y: np.where(y == 1, np.nan, rng.normal(size=len(y))),
+    "nearly": lambda rng, y: np.where(rng.random(len(y)) < 0.01, 1 - y, y),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_column_that_tells_the_label_is_kept_and_warned_about_by_silo(leak):
+    with pytest.warns(DataWarning, match="alone tells the label almost perfectly") as told:
+        silos = load(table(leak=LEAKS[leak]))
+    texts = [str(w.message) for w in told]
+    assert len(texts) == 2
+    assert all(f"silo {s!r}: column 'leak'" in text for s, text in zip("ab", texts, strict=True))
+    assert any(name.startswith("leak") for name in silos.feature_names)
+    assert all(w.filename == __file__ for w in told)
+
+
+def test_a_leak_in_one_silo_is_warned_about_there():
+    given = table(leak=LEAKS["number"])
+    given.loc[given["s"] == "a", "leak"] = np.random.default_rng(1).normal(size=(given["s"] == "a").sum())
+    with pytest.warns(DataWarning, match=r"^silo 'b': column 'leak'") as told:
+        load(given)
+    assert len(told) == 1
+
+
+def test_a_good_but_honest_column_is_not_warned_about():
+    silos = load(table(good=lambda rng, y: y * 2 + rng.normal(size=len(y))))
+    assert silos.notes == ()
+
+
+def test_rare_labels_and_small_silos_give_no_false_alarm():
+    for seed in range(5):
+        load(table(rows=50, seed=seed))
+    given = table()
+    given["y"] = (np.arange(200) == 5) | (np.arange(200) == 90)
+    load(given)
+
+
+def test_a_copy_of_a_numeric_label_is_warned_about():
+    given = table()
+    given["y"] = np.random.default_rng(1).normal(size=200)
+    given["double"] = 2 * given["y"] + 1
+    with pytest.warns(DataWarning, match="column 'double' alone tells the label") as told:
+        load(given)
+    assert len(told) == 2
+
+
+def test_a_copy_of_a_label_with_several_classes_is_warned_about():
+    given = table()
+    given["y"] = np.random.default_rng(1).choice(["u", "v", "w"], 200)
+    given["code"] = given["y"].map({"u": 5, "v": 1, "w": 3})
+    with pytest.warns(DataWarning, match="column 'code' alone tells the label"):
+        load(given)
+
+
+@pytest.mark.parametrize("written", ["dates", "iso", "points"])
+def test_dates_are_left_out_with_a_hint(written):
+    days = pd.date_range("2020-01-01", periods=200)
+    text = {"dates": days, "iso": days.strftime("%Y-%m-%d"), "points": days.strftime("%d.%m.%Y")}[written]
+    with pytest.warns(DataWarning, match="column 'day' holds dates and is left out: derive a number"):
+        silos = load(table().assign(day=text))
+    assert silos.feature_names == ("x",)
+
+
+@pytest.mark.parametrize("kind", ["names", "notes"])
+def test_free_text_is_left_out(kind):
+    rng = np.random.default_rng(0)
+    texts = {
+        "names": [f"name {i}" for i in range(200)],
+        "notes": rng.choice([f"note {i}" for i in range(150)], 200),
+    }[kind]
+    with pytest.warns(DataWarning, match="column 'text' has nearly as many values as rows"):
+        silos = load(table().assign(text=texts))
+    assert silos.feature_names == ("x",)
+    assert "note" not in str(silos.shared)
+
+
+def test_free_text_in_one_silo_keeps_the_other_silos_words_in_too():
+    given = table().assign(text="same")
+    given.loc[given["s"] == "b", "text"] = [f"n{i}" for i in range((given["s"] == "b").sum())]
+    with pytest.warns(DataWarning, match="column 'text' has nearly as many values"):
+        silos = load(given)
+    assert not [e for e in silos.shared if "text" in e.what]
+
+
+def test_a_category_with_many_values_can_be_insisted_on():
+    given = table().assign(ward=[f"ward {i % 120}" for i in range(200)])
+    with pytest.warns(DataWarning, match="column 'ward' has 120 levels and becomes as many features"):
+        silos = load(given, categorical="ward")
+    assert len(silos.feature_names) == 121
+
+
+def test_row_numbers_are_warned_about():
+    with pytest.warns(DataWarning, match="column 'id' counts up or down from row to row") as told:
+        load(table().assign(id=np.arange(200) + 1000))
+    assert len(told) == 2
+
+
+def test_an_empty_column_is_left_out():
+    with pytest.warns(DataWarning, match="column 'none' has no known value in any silo and is left out"):
+        assert load(table().assign(none=np.nan)).feature_names == ("x",)
+
+
+def test_a_constant_category_is_left_out():
+    with pytest.warns(DataWarning, match="column 'k' has the same value in all training rows and is left out$"):
+        assert load(table().assign(k="v")).feature_names == ("x",)
+
+
+def test_codes_are_noted_and_not_warned_about():
+    rng = np.random.default_rng(0)
+    silos = load(
+        table().assign(code=rng.integers(1, 5, 200), yes=rng.integers(0, 2, 200), dose=rng.choice([1, 1.5, 2], 200))
+    )
+    assert silos.notes == ("column 'code' has a few whole numbers only; if they are codes, name it in categorical",)
+
+
+def test_names_that_look_alike_are_noted():
+    rng = np.random.default_rng(0)
+    silos = load(table().assign(**{"Age ": rng.normal(size=200), "age": rng.normal(size=200)}))
+    assert silos.notes == ("columns 'Age' and 'age' look like one column: rename one if so",)
+
+
+def test_classes_guessed_from_numbers_are_noted():
+    given = table()
+    given["y"] = np.random.default_rng(1).integers(0, 5, 200)
+    assert load(given).notes == ("the label 'y' is taken as 5 classes; for numbers say task='regression'",)
+
+
+def test_a_split_warns_no_more_but_notes_what_its_training_rows_show():
+    given = table(rows=60)
+    given["rare"] = (np.arange(60) == 7).astype(float)
+    silos = load(given)
+    parts = [np.where(given[given["s"] == s.name].index == 7, 2, 0) for s in silos.silos]
+    later = silos.with_parts(parts)
+    assert later.feature_names == ("x",)
+    assert later.notes == ("column 'rare' has the same value in all training rows and is left out",)

@@ -1,0 +1,346 @@
+"""Bad tables: each is refused with a message that names the silo, the column and the row, or has a defined meaning."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import confrere as cf
+from confrere.data import DataWarning
+
+
+def table(**columns):
+    """Two silos of two rows; columns can be replaced, or left out with None."""
+    whole = {"x": [1.0, 2.0, 3.0, 5.0], "k": ["p", "q", "q", "p"], "y": [0, 1, 0, 1], "s": [*"aabb"]} | columns
+    return pl.DataFrame({name: values for name, values in whole.items() if values is not None}, strict=False)
+
+
+def load(given, **options):
+    return cf.Silos.from_table(given, **({"label": "y", "silo": "s"} | options))
+
+
+def folder_of(place, **files):
+    """A folder with one CSV file per silo."""
+    for name, text in files.items():
+        (place / f"{name}.csv").write_text(text.replace(" ", "\n") + "\n", encoding="utf-8")
+    return place
+
+
+def refused(given, message, error=ValueError, **options):
+    with pytest.raises(error, match=message):
+        load(given, **options)
+
+
+# Columns
+
+
+def test_the_label_must_be_there():
+    refused(table(y=None), "the table has no label column 'y'; there is 'x', 'k', 's'")
+    refused(table(), "no label column 'yy'; did you mean 'y'|there is", label="yy")
+
+
+def test_the_label_must_be_there_in_every_file(tmp_path):
+    place = folder_of(tmp_path, a="x,y 1,0 2,1", b="x,Y 1,0 2,1")
+    with pytest.raises(ValueError, match="silo 'b' has no label column 'y'"):
+        cf.Silos.from_folder(place, label="y")
+
+
+def test_the_column_of_silos_must_be_there_and_full_and_not_be_the_label():
+    refused(table(), "the table has no silo column 'site'", silo="site")
+    refused(table(s=["a", None, "b", "b"]), r"1 row\(s\) have no value in the silo column 's', the first is row 1")
+    refused(table(), "'y' cannot be both the label and the column of silos", silo="y")
+
+
+def test_without_a_column_of_silos_all_rows_are_one():
+    assert load(table(s=None), silo=None).names == ("all",)
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        pd.DataFrame([[1, 2, 0, "a"]], columns=["x", "x", "y", "s"]),
+        pl.DataFrame({"x": [1], " x": [2], "y": [0], "s": ["a"]}),
+        pl.DataFrame({"x": [1], "z": [2], "y": [0], "s": ["a"]}).to_arrow().rename_columns(["x", "x", "y", "s"]),
+    ],
+    ids=["pandas", "polars", "pyarrow"],
+)
+def test_column_names_must_differ(twice):
+    refused(twice, "the table has more than one column called 'x': rename all but one")
+
+
+def test_column_names_must_differ_in_a_file(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,x,y,s\n1,2,0,a\n")
+    refused(path, r"t\.csv has more than one column called 'x'")
+
+
+@pytest.mark.parametrize("option", ["drop", "categorical", "numeric", "missing"])
+def test_options_name_columns_that_are_there(option):
+    named = {"age": [0]} if option == "missing" else ["age"]
+    refused(table(), f"{option} names the column 'age', which no silo has", **{option: named})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": "own"}, "scale must be 'shared', 'silo' or None, not 'own'"),
+        ({"task": "ranking"}, "task must be 'classification', 'regression' or None"),
+        ({"min_level": 0}, "min_level must be a whole number above 0"),
+        ({"numeric": "x", "categorical": "x"}, "'x' is named both in categorical and in numeric"),
+        ({"drop": "y"}, "'y' is the label, so it cannot be named in drop"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    refused(table(), message, **options)
+
+
+def test_a_column_may_be_called_like_anything():
+    silos = load(table(count=["u", "v", "u", "v"], level=[1, 2, 1, 3]))
+    assert silos.feature_names == ("x", "k=q", "count=v", "level")
+
+
+def test_features_that_would_be_called_the_same_are_refused():
+    given = table(k=["p", "q", "r", "p"]).with_columns(pl.Series("k=q", [1.0, 2.0, 1.0, 4.0]))
+    refused(given, "two features would be called 'k=q': rename a column")
+
+
+def test_no_feature_at_all_is_refused():
+    refused(table(k=None), "no feature is left", drop=["x"])
+
+
+def test_columns_of_lists_are_refused():
+    refused(table(k=[[1], [2], [3], [4]]), r"silo 'a', column 'k' holds List.*drop=", TypeError)
+
+
+def test_what_is_no_table_is_refused():
+    refused([1, 2, 3], "a table is a pandas, polars or pyarrow table, or the path", TypeError)
+
+
+# Labels
+
+
+def test_a_label_with_one_class_is_refused():
+    refused(table(y=[1, 1, 1, 1]), "the label 'y' has only one class, '1'")
+    refused(table(y=[0.5] * 4), "the label 'y' has only one value, 0.5")
+
+
+def test_a_silo_with_one_class_is_accepted():
+    assert load(table(y=[0, 0, 0, 1]))["a"].y.tolist() == [0, 0]
+
+
+def test_rows_without_a_label_are_left_out_with_a_warning():
+    with pytest.warns(DataWarning, match=r"^silo 'b': 1 row\(s\) without a label are left out$"):
+        silos = load(table(y=[0, 1, None, 1]))
+    assert silos.sizes() == (2, 1)
+    assert silos.notes[0].startswith("silo 'b'")
+
+
+def test_a_silo_without_labels_is_refused():
+    refused(table(y=[0, 1, None, None]), "silo 'b' has no row with a label: leave it out")
+
+
+def test_labels_are_words_or_numbers_in_all_silos():
+    refused(table(y=["0", "1", "no", "yes"]), "label 'y' is text in silo 'b', but numbers in silo 'a'")
+
+
+def test_a_label_of_names_is_refused():
+    many = pl.DataFrame({"x": range(60), "y": [f"patient {i}" for i in range(60)], "s": ["a"] * 60})
+    refused(many, "silo 'a': the label 'y' has 60 values in 60 rows, too many for classes")
+
+
+def test_a_numeric_label_with_a_word_is_refused_by_cell():
+    refused(table(y=["1", "2", "3", "lots"]), "silo 'b', column 'y', row 3 .*'lots' is no number", task="regression")
+
+
+def test_dates_are_no_label():
+    dates = pl.Series(["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04"])
+    refused(table(y=dates.str.to_date()), "column 'y' holds dates, which cannot be a label")
+
+
+# Cells
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_infinite_values_are_refused_by_silo_column_and_row(value, column):
+    refused(table(**{column: [1.5, 2.0, 3.0, value]}), rf"silo 'b', column '{column}', row 3 .*: -?inf is not finite")
+
+
+def test_nan_is_a_missing_value():
+    assert load(table(x=[1.0, float("nan"), 3.0, 5.0])).feature_names[:2] == ("x", "x=missing")
+
+
+def test_numbers_too_large_to_square_are_refused():
+    refused(table(x=[1e200, 2.0, -1e200, 5.0]), "silo 'a', column 'x': the numbers are too large to be added up")
+
+
+def test_a_few_words_among_numbers_are_refused_by_cell(tmp_path):
+    good = "".join(f" {i},{i % 2}" for i in range(9))
+    place = folder_of(tmp_path, a="x,y" + good + " <5,1", b="x,y" + good)
+    message = r"silo 'a', column 'x', row 9 .*: '<5' is no number.*1 cell.*missing=\{'x': \['<5'\]\}"
+    with pytest.raises(ValueError, match=message):
+        cf.Silos.from_folder(place, label="y")
+    silos = cf.Silos.from_folder(place, label="y", missing={"x": ["<5"]})
+    assert silos.feature_names == ("x", "x=missing")
+    assert "x=<5" in cf.Silos.from_folder(place, label="y", categorical="x").feature_names
+
+
+def test_decimal_commas_are_named():
+    refused(table(x=["1,5", "2,5", "3,0", "4,5"]), r"'1,5' is no number \(numbers are written with a point")
+
+
+def test_mixed_python_values_of_pandas_are_text():
+    mixed = pd.DataFrame({"x": [1, "2", None, "many"], "y": [0, 1, 0, 1], "s": ["a"] * 4})
+    assert load(mixed).feature_names == ("x=1", "x=2", "x=many", "x=missing")
+
+
+def test_a_column_must_hold_the_same_in_all_silos(tmp_path):
+    place = folder_of(tmp_path, a="x,y 1,0 2,1", b="x,y low,0 high,1")
+    message = "column 'x' is numeric in silo 'a', but categorical in silo 'b': record it alike"
+    with pytest.raises(ValueError, match=message):
+        cf.Silos.from_folder(place, label="y")
+    assert len(cf.Silos.from_folder(place, label="y", categorical=["x"]).feature_names) == 4
+
+
+# Files
+
+
+def test_a_file_that_is_not_there():
+    refused("nowhere/t.csv", "there is no file nowhere/t.csv", FileNotFoundError)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    refused(tmp_path, "is a folder: use Silos.from_folder", IsADirectoryError)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "x,y,s\n"], ids=["nothing", "blank", "header"])
+def test_empty_files_are_refused(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    refused(path, r"t\.csv (is empty|has no rows)")
+
+
+def test_empty_tables_are_refused():
+    refused(table().clear(), "the table has no rows")
+
+
+def test_other_endings_are_refused(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(b"PK")
+    refused(path, r"t\.xlsx: files end in \.csv, \.parquet, \.pq, \.tsv, not in '\.xlsx'")
+
+
+def test_other_encodings_are_refused_by_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("x,y,s\n1,0,a\n2,1,Zürich\n".encode("latin-1"))
+    refused(path, r"t\.csv is not in UTF-8 \(see line 3\)")
+
+
+def test_ragged_rows_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,s\n1,0,a\n2,1,b,9,9\n")
+    refused(path, r"t\.csv could not be read as a table, are all rows of the same length\?")
+
+
+def test_a_broken_parquet_file_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"not parquet at all")
+    refused(path, r"t\.parquet could not be read as a Parquet file")
+
+
+def test_folders_need_files_that_are_tables(tmp_path):
+    with pytest.raises(NotADirectoryError, match="there is no folder"):
+        cf.Silos.from_folder(tmp_path / "nowhere", label="y")
+    with pytest.raises(ValueError, match=r"has no file that ends in \.csv"):
+        cf.Silos.from_folder(tmp_path, label="y")
+    (tmp_path / ".a.csv").write_text("x,y\n1,0\n")
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(ValueError, match=r"has no file that ends in .*; there is notes\.txt"):
+        cf.Silos.from_folder(tmp_path, label="y")
+
+
+def test_an_empty_file_in_a_folder_is_named(tmp_path):
+    place = folder_of(tmp_path, a="x,y 1,0 2,1")
+    (place / "b.csv").touch()
+    with pytest.raises(ValueError, match=r"b\.csv is empty"):
+        cf.Silos.from_folder(place, label="y")
+
+
+def test_two_files_of_one_silo_are_refused(tmp_path):
+    place = folder_of(tmp_path, a="x,y 1,0 2,1")
+    pl.DataFrame({"x": [1], "y": [0]}).write_parquet(place / "a.parquet")
+    with pytest.raises(ValueError, match="silo names must differ, but a occurs more than once"):
+        cf.Silos.from_folder(place, label="y")
+
+
+# Sizes
+
+
+def test_a_silo_with_one_row_is_a_silo():
+    more = pl.concat([table(s=[*"aaaa"]), table(s=[*"aaab"])])
+    silos = load(more)
+    assert silos.sizes() == (7, 1)
+    assert np.isfinite(silos["b"].X).all()
+    halves = silos.halve()
+    assert halves.sizes("train") == (3, 0)
+    assert all(np.isfinite(s.X).all() for s in halves.silos)
+
+
+def test_a_single_training_row_leaves_no_feature_which_is_said():
+    with pytest.raises(ValueError, match="no feature is left: every column is constant in the training rows"):
+        load(table(s=[*"aaab"])).halve()
+
+
+def test_a_silo_without_training_rows_has_no_scale_of_its_own():
+    with pytest.warns(DataWarning, match="scale='silo'"):
+        silos = load(table(s=[*"aaab"]), scale="silo")
+    later = silos.with_parts([np.array([0, 0, 0]), np.array([2])])
+    assert later["b"].X[0, 0] == 0
+
+
+def test_no_training_row_at_all_is_refused():
+    with pytest.raises(ValueError, match="no silo has a training row"):
+        load(table()).with_parts([np.array([2, 2]), np.array([2, 2])])
+
+
+def test_a_silo_with_nothing_but_labels_is_filled(tmp_path):
+    place = folder_of(tmp_path, a="x,y 1,0 2,1 3,0 4,1", b="y 0 1")
+    silos = cf.Silos.from_folder(place, label="y")
+    np.testing.assert_array_equal(silos["b"].X, [[0, 1], [0, 1]])
+    assert silos.split(seed=1).feature_names == ("x", "x=missing")
+    assert len(silos.source.pool().columns["x"]) == 6
+
+
+def test_ten_thousand_columns_are_taken():
+    rng = np.random.default_rng(0)
+    wide = pl.DataFrame(rng.normal(size=(60, 10_000))).with_columns(y=pl.Series([0, 1] * 30), s=pl.Series([*"ab"] * 30))
+    start = time.perf_counter()
+    silos = load(wide)
+    assert len(silos.feature_names) == 10_000
+    assert time.perf_counter() - start < 30
+    X = np.concatenate([s.X for s in silos.silos])
+    np.testing.assert_allclose(X.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(X.std(0), 1, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_million_rows_are_taken(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = 1_000_000
+    tall = pl.DataFrame(
+        {
+            "x": rng.normal(size=rows),
+            "z": rng.integers(0, 100, rows),
+            "k": rng.choice(["p", "q", "r"], rows),
+            "y": rng.integers(0, 2, rows),
+            "s": rng.choice(["a", "b", "c"], rows),
+        }
+    )
+    tall.write_csv(tmp_path / "tall.csv")
+    start = time.perf_counter()
+    silos = load(tmp_path / "tall.csv")
+    print(f"{time.perf_counter() - start:.1f} s")
+    assert sum(silos.sizes()) == rows
+    assert time.perf_counter() - start < 60

@@ -1,0 +1,146 @@
+"""What leaves a silo: nothing but the messages, and the record lists each number and each word in them."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import confrere as cf
+from confrere.data import DataWarning
+from confrere.data.intake import messages
+from confrere.data.intake.messages import Classes, Levels, Moments, Summary, Survey
+
+
+class Wire:
+    """A transport that sends every message as JSON text, keeps the text, and hands on only what it says."""
+
+    def __init__(self):
+        self.texts = []
+
+    def gather(self, sent):
+        texts = [(type(message), json.dumps(message._asdict())) for message in sent]
+        self.texts += texts
+        return tuple(rebuilt(kind, json.loads(text)) for kind, text in texts)
+
+
+def rebuilt(kind, plain):
+    if kind is Survey:
+        return Survey(**plain)
+    if kind is Classes:
+        return Classes(plain["silo"], tuple(plain["names"]))
+    moments = {column: Moments(*values) for column, values in plain["moments"].items()}
+    levels = {column: Levels(tuple(names), others) for column, (names, others) in plain["levels"].items()}
+    return Summary(plain["silo"], plain["missing"], moments, plain["varies"], levels)
+
+
+def leaves(kind, plain):
+    """How many numbers and words a message holds; names of columns count where they are first said."""
+    if kind is Survey:
+        return 1 + 2 * len(plain["kinds"]) + 1
+    if kind is Classes:
+        return len(plain["names"])
+    numbers = sum(number is not None for values in plain["moments"].values() for number in values)
+    words = sum(len(names) + 1 for names, _ in plain["levels"].values())
+    return len(plain["missing"]) + numbers + len(plain["varies"]) + words
+
+
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.normal(60, 12, 90),
+            "bp": np.where(rng.random(90) < 0.2, np.nan, rng.normal(130, 15, 90)),
+            "cp": rng.choice(["p", "q", "r"], 90),
+            "name": [f"patient number {i}" for i in range(90)],
+            "ill": rng.integers(0, 2, 90),
+            "site": rng.choice(["north", "south"], 90),
+        }
+    )
+
+
+def load(scale="shared", **options):
+    return cf.Silos.from_table(rows(), label="ill", silo="site", scale=scale, **options)
+
+
+@pytest.mark.filterwarnings("ignore::confrere.data.DataWarning")
+@pytest.mark.parametrize("scale", ["shared", "silo", None])
+def test_features_rest_on_the_messages_alone_and_all_of_them_are_recorded(monkeypatch, scale):
+    plain = load(scale).split(seed=4)
+    wire = Wire()
+    monkeypatch.setattr(messages, "gather", wire.gather)
+    loaded = load(scale)
+    opening = [text for text in wire.texts if text[0] is not Summary]
+    wire.texts.clear()
+    silos = loaded.split(seed=4)
+    for one, two in zip(plain.silos, silos.silos, strict=True):
+        np.testing.assert_array_equal(one.X, two.X)
+    assert silos.shared == plain.shared
+    counted = Counter()
+    for kind, text in opening + wire.texts:
+        counted[json.loads(text)["silo"]] += leaves(kind, json.loads(text))
+    assert {kind for kind, _ in wire.texts} == {Summary}
+    recorded = Counter()
+    for entry in silos.shared:
+        recorded[entry.silo] += entry.count
+    assert recorded == counted
+
+
+@pytest.mark.filterwarnings("ignore::confrere.data.DataWarning")
+@pytest.mark.parametrize("scale", ["shared", "silo", None])
+def test_no_row_leaves(monkeypatch, scale):
+    wire = Wire()
+    monkeypatch.setattr(messages, "gather", wire.gather)
+    load(scale)
+    everything = " ".join(text for _, text in wire.texts)
+    assert "patient number" not in everything
+    for value in rows()["age"]:
+        assert str(value) not in everything
+
+
+def test_the_record_of_one_silo_in_words():
+    with pytest.warns(DataWarning, match="'name'"):
+        silos = load()
+    table = rows()[rows()["site"] == "north"]
+    assert [(e.what, e.count) for e in silos.shared if e.silo == "north"] == [
+        ("its name", 1),
+        ("names of columns", 4),
+        ("kinds of columns", 4),
+        ("kind of the label", 1),
+        ("names of the classes", 2),
+        ("whether values are missing in 'age'", 1),
+        ("whether values are missing in 'bp'", 1),
+        ("whether values are missing in 'cp'", 1),
+        ("count, sum and sum of squares of the known training values of 'age'", 3),
+        ("count, sum and sum of squares of the known training values of 'bp'", 3),
+        ("levels in the training rows of 'cp'", table["cp"].nunique()),
+        ("whether there are rarer levels in 'cp'", 1),
+    ]
+    assert all(e.why for e in silos.shared)
+
+
+def test_statistics_sent_are_those_of_the_training_rows(monkeypatch):
+    with pytest.warns(DataWarning):
+        loaded = load()
+    wire = Wire()
+    monkeypatch.setattr(messages, "gather", wire.gather)
+    silos = loaded.split(test=0.3, seed=1)
+    for _, text in wire.texts:
+        sent = json.loads(text)
+        own = rows()[rows()["site"] == sent["silo"]]["bp"].to_numpy()[silos[sent["silo"]].part == 0]
+        known = own[~np.isnan(own)]
+        count, total, squares = sent["moments"]["bp"]
+        assert count == len(known)
+        assert total == pytest.approx(known.sum(), rel=1e-13)
+        assert squares + total**2 / count == pytest.approx((known**2).sum(), rel=1e-13)
+
+
+def test_each_split_shares_anew_and_the_record_says_what_its_own_features_rest_on():
+    with pytest.warns(DataWarning):
+        silos = load()
+    assert len(silos.split(seed=0).shared) == len(silos.shared)
+
+
+def test_arrays_share_nothing():
+    assert cf.Silos.from_arrays([([[0.0], [1.0]], [0, 1])]).shared == ()
