@@ -1,6 +1,6 @@
 from . import clients, data, mixers, models, stopping, testing, weights
-from .answers import Answer, personalise
 from .algorithms import ditto, evidence, fedavg, fedsgd, fine_tuned, local, ridge_local, weight_erosion
+from .answers import Answer, personalise
 from .core import (
     Algorithm,
     Batch,

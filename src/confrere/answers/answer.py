@@ -24,8 +24,8 @@ class Answer:
     """The model for one silo, whose data it listened to, and why.
 
     `weights`: every silo's share of the information behind the model, the user's own included; with `prior`, the share
-    of what was assumed before any row was seen, they sum to 1. `relevance`: how probable it is, judged by the user's own
-    rows, that a silo has something to say to it at all; below 0.3 it is flagged.
+    of what was assumed before any row was seen, they sum to 1. `relevance`: how probable it is, judged by the user's
+    own rows, that a silo has something to say to it at all; below 0.3 it is flagged.
     """
 
     user: str
@@ -42,7 +42,7 @@ class Answer:
     shared: tuple[Shared, ...] = field(repr=False)  # what left each silo, to make the data agree and for this answer
     reason: str = field(repr=False)
     notes: tuple[str, ...]
-    history: History = field(repr=False)
+    make_history: Callable[[], History] = field(repr=False)
     compare: Callable[[], "pl.DataFrame"] = field(repr=False)
 
     @functools.cached_property
@@ -50,6 +50,11 @@ class Answer:
         """This answer beside the named algorithms, each tuned: their cross-validated loss on the user's own training
         rows and, if there are test rows, what they reach there. Computed when first asked for: it takes a while."""
         return self.compare()
+
+    @functools.cached_property
+    def history(self) -> History:
+        """The rounds of exchange behind the answer; made when first asked for."""
+        return self.make_history()
 
     @property
     def unrelated(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Auto for linear models: evidence-weighted borrowing, run and reported."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,14 +12,16 @@ from confrere.algorithms import evidence
 from confrere.answers import words
 from confrere.answers.answer import AnswerWarning
 from confrere.borrowing.candidates import Verdict, second_class
-from confrere.borrowing.glm import Rows, rows_of, scores_of, to_params
+from confrere.borrowing.glm import Rows, rows_of, to_params
 from confrere.borrowing.summary import Share
 from confrere.clients.summaries import listen
-from confrere.core import Block, Inbox, Tree
+from confrere.core import Block, Tree, silo_view
 from confrere.data.silos import Shared, Silos
 from confrere.history import History
 from confrere.models import Model
+from confrere.program import Setup, rollout, start, traffic
 from confrere.simulate import initial_params, on_devices, simulate
+from confrere.study.cases import round_up
 
 
 class Heard(NamedTuple):
@@ -35,60 +38,71 @@ class Heard(NamedTuple):
     shared: tuple[Shared, ...]
     reason: str
     notes: tuple[str, ...]
-    history: History
+    make_history: Callable[[], History]
 
 
-def by_evidence(
-    silos: Silos, user: int, model: Model, share: Share, min_cell: int, prevalence: float | None
-) -> Heard:
+def by_evidence(silos: Silos, user: int, model: Model, share: Share, min_cell: int, prevalence: float | None) -> Heard:
     """Run the exchange, let the user judge, and say what came of it."""
     recipe = evidence(user, share=share, min_cell=min_cell)
     names = recipe.static["candidates"]
-    history = simulate(recipe, model, silos, recipe.rounds or 1, user=user, metrics=(), record=("weights",))
-    block = on_devices(silos.block("train"), model)
-    own: Block = jax.tree.map(lambda a: a[user], block)
+    block = silos.block("train", round_up(max(len(s.y) for s in silos.silos)))
+    block = on_devices(block, model)
     params = initial_params(model, silos, jax.random.key(0))
-    inbox = Inbox(history.state.inbox.shared, history.state.inbox.mass)
-    verdict = jax.device_get(_listen(model, share, names, inbox, params, own))
-    notes = warn_about(rows_of(model, own), model, silos.names[user], prevalence)
-    theta = verdict.theta
-    if prevalence is not None:
-        theta = with_prevalence(rows_of(model, own), verdict, names, model, prevalence)
-    table = inbox.shared["table"]
-    labels = silos.names if share != "sum" else ("all others together",)
-    sent = np.asarray(table["n"]) > 0
-    others = [k for k, name in enumerate(labels) if name != silos.names[user]]
-    silent = tuple(labels[k] for k in others if not sent[k] and share != "sum")
-    weights = {name: float(verdict.shares[k]) for k, name in enumerate(labels) if k in others}
-    weights = {silos.names[user]: float(verdict.own), **weights}
-    if share != "sum":
-        weights = {name: weights[name] for name in silos.names}
-    refused = tuple(labels[k] for k in others if sent[k] and refused_message(verdict, k))
-    relevance = {labels[k]: 0.0 if labels[k] in (*silent, *refused) else float(verdict.relevance[k]) for k in others}
-    prior = 1 - sum(weights.values())
+    setup = Setup(recipe.bound, model, (), False, ())
+    table, verdict = jax.device_get(_exchange(setup, recipe.rounds, jnp.int32(user), params, block))
+    rows = rows_of(model, jax.tree.map(lambda a: a[user], block))
+    notes = warn_about(rows, model, silos.names[user], prevalence)
+    theta = verdict.theta if prevalence is None else with_prevalence(rows, verdict, names, model, prevalence)
+    found = who_counted(silos, user, share, table, verdict)
     scores = dict(zip(names, map(float, verdict.scores), strict=True)) | {"alone": float(verdict.alone)}
-    best = float(np.dot(verdict.weights, verdict.scores))
-    what = "log-loss" if model.task == "classification" else "half the log of the mean squared error"
-    reason = " ".join([
-        words.whom_it_listened_to(silos.names[user], weights, prior),
-        *words.who_was_left_out(relevance, refused, silent),
-        *([words.was_it_worth_it(best, float(verdict.alone), what)] if not notes else notes),
-    ])  # fmt: skip
     return Heard(
-        to_params(jnp.asarray(theta), params, model), weights, prior, relevance,
-        dict(zip(names, map(float, verdict.weights), strict=True)), scores, refused, silent,
-        what_was_sent(silos, user, share, history), reason, notes, history,
+        to_params(jnp.asarray(theta), params, model), **found,
+        candidates=dict(zip(names, map(float, verdict.weights), strict=True)), scores=scores,
+        shared=what_was_sent(silos, user, share, setup, recipe.rounds, params, block),
+        reason=in_words(silos.names[user], found, verdict, model, notes), notes=notes,
+        make_history=lambda: simulate(recipe, model, silos, recipe.rounds, user=user, record=("weights", "norm")),
     )  # fmt: skip
 
 
-@jax.jit(static_argnums=(0, 1, 2))
-def _listen(model: Model, share: Share, names: tuple[str, ...], inbox: Inbox, params: Tree, own: Block) -> Verdict:
-    return listen(model, share, names, inbox, jnp.ones(()), params, own)
+def exchange(setup: Setup, rounds: int, user: jax.Array, params: Tree, block: Block) -> tuple[Tree, Verdict]:
+    """The messages that reached the user, and its verdict on them: one program."""
+    hyper = {"user": user}
+    state = rollout(setup, rounds, hyper, jax.random.key(0), params, block, block, user).state
+    inbox, private, own = silo_view(setup.algorithm(hyper).mixer, state, block, user)
+    how = dict(setup.make.static)
+    return inbox.shared["table"], listen(setup.model, how["share"], how["candidates"], inbox, private, own)
 
 
-def refused_message(verdict: Verdict, k: int) -> bool:
-    """Whether a message was sent but not believed: nothing at all was taken from it."""
-    return float(verdict.shares[k]) == 0.0
+# Almost all time goes into small factorisations, which a library does: optimising the rest only delays the first answer.
+_exchange = jax.jit(exchange, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 1})
+
+
+def who_counted(silos: Silos, user: int, share: Share, table: Tree, verdict: Verdict) -> dict[str, Any]:
+    """Shares, relevance, and who was refused or sent nothing, by name."""
+    own, together = silos.names[user], share == "sum"
+    labels = ("all others together",) if together else silos.names
+    others = [k for k, name in enumerate(labels) if together or k != user]
+    silent = tuple(labels[k] for k in others if table["n"][k] == 0)
+    refused = tuple(labels[k] for k in others if table["n"][k] != 0 and not verdict.believed[k])
+    relevance = {labels[k]: 0.0 if labels[k] in (*silent, *refused) else float(verdict.relevance[k]) for k in others}
+    shares = {labels[k]: float(verdict.shares[k]) for k in others} | {own: float(verdict.own)}
+    weights = {name: shares[name] for name in (own, *labels) if together} or {n: shares[n] for n in silos.names}
+    return {
+        "weights": weights, "prior": 1 - sum(weights.values()), "relevance": relevance, "refused": refused,
+        "silent": silent,
+    }  # fmt: skip
+
+
+def in_words(user: str, found: dict[str, Any], verdict: Verdict, model: Model, notes: tuple[str, ...]) -> str:
+    """Whom the model listened to, who was left out, and whether it was worth it."""
+    what = "log-loss" if model.task == "classification" else "half the log of the mean squared error"
+    score = float(np.dot(verdict.weights, verdict.scores))
+    worth = words.was_it_worth_it(score, float(verdict.alone), what)
+    return " ".join([
+        words.whom_it_listened_to(user, found["weights"], found["prior"]),
+        *words.who_was_left_out(found["relevance"], found["refused"], found["silent"]),
+        *(notes or (worth,)),
+    ])  # fmt: skip
 
 
 def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None) -> tuple[str, ...]:
@@ -129,17 +143,25 @@ def with_prevalence(rows: Rows, verdict: Verdict, names: Any, model: Model, prev
     return theta.astype(np.asarray(verdict.theta).dtype)
 
 
-def what_was_sent(silos: Silos, user: int, share: Share, history: History) -> tuple[Shared, ...]:
+def what_was_sent(
+    silos: Silos, user: int, share: Share, setup: Setup, rounds: int, params: Tree, block: Block
+) -> tuple[Shared, ...]:
     """The numbers that left each silo for this answer."""
     what = {
-        "full": "fitted coefficients, the curvature of the loss around them, the number of rows and the summed loss",
-        "diagonal": "fitted coefficients, the diagonal of the curvature, the number of rows and the summed loss",
-        "parameters": "fitted coefficients, the number of rows and the summed loss",
-        "sum": "the same as 'full', summed over silos before anybody sees it",
+        "full": "coefficients, the curvature of the loss around them, the number of rows and the summed loss",
+        "diagonal": "coefficients, the diagonal of the curvature, the number of rows and the summed loss",
+        "parameters": "coefficients, the number of rows and the summed loss",
+        "sum": "coefficients, curvature, rows and loss, summed over silos before anybody sees them",
     }[share]
-    numbers = history.bytes_up.sum(axis=0) // np.dtype(jnp.result_type(float)).itemsize
+    found: list[int] = []
+
+    def look(block) -> None:
+        hyper = {"user": jnp.int32(user)}
+        found.append(traffic(setup, hyper, start(setup, hyper, params, block), block).up)
+
+    jax.eval_shape(look, block)
+    numbers = rounds * found[0] // np.dtype(jnp.result_type(float)).itemsize
+    why = f"{rounds} messages from which {silos.names[user]} may borrow"
     return tuple(
-        Shared(name, what, int(numbers[i]), f"to let {silos.names[user]} borrow")
-        for i, name in enumerate(silos.names)
-        if i != user and numbers[i] > 0
+        Shared(name, what, numbers, why) for i, name in enumerate(silos.names) if i != user and silos.sizes("train")[i]
     )

@@ -61,6 +61,4 @@ def on_test_rows(case: Case, fitted: Predictor) -> dict[str, float]:
         return {"test_rmse": float(np.sqrt(np.mean(np.square(fitted.predict(X) - y))))}
     scores = np.log(np.maximum(fitted.predict_proba(X), 1e-30))
     y, live = y.astype(np.int32), np.ones(len(y), bool)
-    return {
-        f"test_{name}": float(METRICS[name](scores, y, live)) for name in ("accuracy", "log_loss", "auroc")
-    }
+    return {f"test_{name}": float(METRICS[name](scores, y, live)) for name in ("accuracy", "log_loss", "auroc")}

@@ -1,6 +1,6 @@
 """An algorithm that the user asks for: its open numbers tuned on the user's rows, then run on all of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,5 +51,3 @@ def kept_weight(history: History, silos: Silos, user: int) -> dict[str, float]:
 def numbers_in_words(trial: Trial) -> str:
     """lr 0.3, p_d 0.01."""
     return ", ".join(f"{name} {value:g}" for name, value in trial.numbers.items())
-
-

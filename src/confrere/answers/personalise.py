@@ -105,7 +105,7 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
         Predictor.of(model, found.members, silos, user), algorithm="auto (average over candidates)",
         weights=found.weights, prior=0.0, relevance=found.relevance, candidates=found.candidates,
         scores=found.scores | {"alone": found.alone}, refused=(), silent=(),
-        shared=sent_in_rounds(silos, user, found.history), reason=reason, notes=(), history=found.history,
+        shared=sent_in_rounds(silos, user, found.history), reason=reason, notes=(), make_history=lambda: found.history,
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def named_answer(
     return answer(
         Predictor.of(model, [(1.0, history.personal(user))], silos, user), algorithm=name, weights=weights, prior=0.0,
         relevance=relevance, candidates={tuned: 1.0}, scores={tuned: trial.score}, refused=(), silent=(),
-        shared=sent_in_rounds(silos, user, history), reason=reason, notes=(), history=history,
+        shared=sent_in_rounds(silos, user, history), reason=reason, notes=(), make_history=lambda: history,
     )  # fmt: skip
 
 

@@ -23,7 +23,9 @@ def whom_it_listened_to(user: str, weights: Mapping[str, float], prior: float) -
     large = [f"{percent(share)} from {name}" for share, name in others if share >= SMALL]
     small = [(share, name) for share, name in others if 0 < share < SMALL]
     if small:
-        large.append(f"{percent(sum(share for share, _ in small))} from {listing([name for _, name in small])} together")
+        large.append(
+            f"{percent(sum(share for share, _ in small))} from {listing([name for _, name in small])} together"
+        )
     own = f"{percent(weights.get(user, 0.0))} of what the model knows comes from {user}'s own rows"
     rest = f", {listing(large)}" if large else ", nothing from other silos"
     assumed = f"; {percent(prior)} is a cautious assumption made before any row was seen" if prior >= 0.005 else ""
@@ -36,7 +38,9 @@ def who_was_left_out(relevance: Mapping[str, float], refused: Sequence[str], sil
     unrelated = [n for n, value in relevance.items() if value < RELEVANT and n not in refused and n not in silent]
     if unrelated:
         values = listing([f"{name} ({relevance[name]:.2f})" for name in unrelated])
-        said.append(f"By the user's own rows, {values} {verb(unrelated, 'looks', 'look')} unrelated and had little say.")
+        said.append(
+            f"By the user's own rows, {values} {verb(unrelated, 'looks', 'look')} unrelated and had little say."
+        )
     if refused:
         said.append(f"What {listing(refused)} sent could not be true, and was not used.")
     if silent:

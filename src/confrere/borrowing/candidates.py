@@ -46,6 +46,7 @@ class Verdict(NamedTuple):
     relevance: jax.Array  # [N]
     each: jax.Array  # [candidates, D] the candidates on all rows
     alone: jax.Array  # the score of `local`, whether it is a candidate or not
+    believed: jax.Array  # [N]
 
 
 class Problem(NamedTuple):
@@ -54,6 +55,7 @@ class Problem(NamedTuple):
     prior: jax.Array  # [D]
     others: Quadratic  # [N, ...]
     pool: Quadratic
+    believed: jax.Array  # [N] whose message could be true; that of others counts as none
 
 
 def fold_of_rows(y: jax.Array, live: jax.Array, key: jax.Array, task: str, k: int = FOLDS) -> jax.Array:
@@ -152,7 +154,9 @@ def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, 
     weights = candidate_weights(rows, task, n * score, names)
     last = jax.tree.map(lambda a: a[-1, : len(names)], fits)
     mixed = jax.tree.map(lambda a: jnp.tensordot(weights, a, 1), last)
-    return Verdict(mixed.theta, weights, score, mixed.own, mixed.shares, mixed.relevance, last.theta, alone_score)
+    return Verdict(
+        mixed.theta, weights, score, mixed.own, mixed.shares, mixed.relevance, last.theta, alone_score, problem.believed
+    )
 
 
 def candidate_weights(rows: Rows, task: str, losses_held_out: jax.Array, names: tuple[str, ...]) -> jax.Array:

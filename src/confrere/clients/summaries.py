@@ -58,8 +58,8 @@ def summaries(model: Model, share: Share, min_cell: int, candidates: tuple[str, 
         return {"x": message, "told": {"id": data.id}}, (count + 1, precision, params)
 
     def personal(inbox, private, data):
-        _, precision, params = private
-        return to_params(listen(model, share, candidates, inbox, precision, params, data).theta, params, model)
+        verdict = listen(model, share, candidates, inbox, private, data)
+        return to_params(verdict.theta, private[2], model)
 
     return Client(init, update, personal)
 
@@ -70,9 +70,10 @@ def prior_of(rows: Rows, params: Tree, model: Model) -> jax.Array:
 
 
 def listen(
-    model: Model, share: Share, candidates: tuple[str, ...], inbox: Inbox, precision, params: Tree, data: Block
+    model: Model, share: Share, candidates: tuple[str, ...], inbox: Inbox, private: Tree, data: Block
 ) -> Verdict:
     """The verdict of one silo on all it has heard, in the units of its labels."""
+    _, precision, params = private
     rows = rows_of(model, data)
     prior, task = prior_of(rows, params, model), model.task
     problem = what_others_say(inbox.shared, rows, prior, precision, data.id, share, task)
@@ -107,7 +108,7 @@ def what_others_say(
     searched = (shared["pool"]["n"] > 0) & (fit | is_own | (table["n"] == 0)).all()
     one_shot = total(each)
     pool = Quadratic(jnp.where(searched, pool.H, one_shot.H), jnp.where(searched, pool.h, one_shot.h))
-    return Problem(prior, each, pool)
+    return Problem(prior, each, pool, counts)
 
 
 def most_curvature(D: int, rows: Rows) -> float:
@@ -130,4 +131,4 @@ def restated(problem: Problem, scale: LabelScale) -> Problem:
         (H, h), (centre, spread) = quadratic, scale
         return Quadratic(H * spread**2, (h - H[..., -1] * centre) * spread)
 
-    return Problem(problem.prior, of(problem.others), of(problem.pool))
+    return problem._replace(others=of(problem.others), pool=of(problem.pool))

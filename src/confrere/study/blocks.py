@@ -98,7 +98,9 @@ def ask_for_all_cores() -> None:
 
     Small programs use one core each; with several devices a study runs several cases at the same time.
     """
-    if getattr(jax.config, "jax_num_cpu_devices", -1) >= 0 or "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+    if getattr(jax.config, "jax_num_cpu_devices", -1) >= 0 or "host_platform_device_count" in os.environ.get(
+        "XLA_FLAGS", ""
+    ):
         return
     try:
         jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from confrere.algorithms import ridge_local
 from confrere.core import Bound, Recipe
 from confrere.models import Model
 
@@ -25,35 +26,27 @@ class Contender(NamedTuple):
     candidates: tuple[dict[str, float], ...]
     personal: bool  # whether it is told who the user is
     rounds: int
+    settled: bool = False  # whether the algorithm itself says how many rounds are enough
 
 
 def contenders(
-    algorithms: Iterable[Given] | Mapping[str, Given], grid: Grid, rounds: int | Mapping[str, int], default_rounds: int
+    algorithms: Iterable[Given] | Mapping[str, Given], grid: Grid, rounds: Mapping[str, int], default_rounds: int
 ) -> list[Contender]:
     """The algorithms under their names, with their candidates; what cannot be right is refused."""
     named = with_names(algorithms)
     check_grid(grid, named)
-    return [contender(name, given, grid_of(grid, name, given), rounds_of(rounds, name, default_rounds))
-            for name, given in named.items()]  # fmt: skip
+    return [contender(name, given, grid_of(grid, name, given), rounds, default_rounds) for name, given in named.items()]
 
 
 def with_baselines(
     algorithms: Sequence[Given] | Mapping[str, Given], model: Model
-) -> tuple[Sequence[Given] | Mapping[str, Given], dict[str, int]]:
-    """The algorithms, and the baselines that belong to every comparison; the second part: rounds that they need.
-
-    The one place where baselines are added: `ridge_local`, the optimum that a silo reaches alone, for models for which
-    there is one.
-    """
-    import confrere
-
-    ridge = getattr(confrere, "ridge_local", None)
-    if ridge is None or model.name not in ("linear", "logistic"):
-        return algorithms, {}
+) -> Sequence[Given] | Mapping[str, Given]:
+    """The algorithms, and the baseline that belongs to every comparison: `ridge_local`, the optimum that a silo reaches
+    alone, for models for which there is one."""
     named = with_names(algorithms)
-    if "ridge_local" in named:
-        return algorithms, {"ridge_local": 1}
-    return {**named, "ridge_local": ridge}, {"ridge_local": 1}
+    if "ridge_local" in named or model.name not in ("linear", "logistic"):
+        return algorithms
+    return {**named, "ridge_local": ridge_local}
 
 
 def with_names(algorithms: Iterable[Given] | Mapping[str, Given]) -> dict[str, Given]:
@@ -138,7 +131,9 @@ def as_numbers(name: str, key: str, values: Any) -> list[float]:
     return list(dict.fromkeys(numbers))
 
 
-def contender(name: str, given: Given, values: Mapping[str, list[float]], rounds: int) -> Contender:
+def contender(
+    name: str, given: Given, values: Mapping[str, list[float]], rounds: Mapping[str, int], default: int
+) -> Contender:
     """One algorithm with every combination of the values."""
     points = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
     recipes = [recipe_at(given, point) for point in points]
@@ -152,7 +147,9 @@ def contender(name: str, given: Given, values: Mapping[str, list[float]], rounds
     if any(r.bound != first.bound for r in recipes):
         raise ValueError(f"the candidates of {name} differ in more than numbers")
     candidates = tuple({k: float(v) for k, v in r.hyper.items() if k != "user"} for r in recipes)
-    return Contender(name, first.bound, dict(first.static), candidates, "user" in first.hyper, rounds)
+    settled = first.rounds is not None and name not in rounds
+    wanted = rounds_of(rounds, name, first.rounds if first.rounds is not None else default)
+    return Contender(name, first.bound, dict(first.static), candidates, "user" in first.hyper, wanted, settled)
 
 
 def recipe_at(given: Given, point: Mapping[str, float]) -> Recipe:
@@ -166,9 +163,9 @@ def recipe_at(given: Given, point: Mapping[str, float]) -> Recipe:
     return recipe
 
 
-def rounds_of(rounds: int | Mapping[str, int], name: str, default: int) -> int:
+def rounds_of(rounds: Mapping[str, int], name: str, default: int) -> int:
     """How many rounds an algorithm runs."""
-    chosen = rounds.get(name, default) if isinstance(rounds, Mapping) else rounds
+    chosen = rounds.get(name, default)
     if isinstance(chosen, bool) or not isinstance(chosen, int | np.integer) or chosen < 1:
         raise ValueError(f"rounds must be a whole number above 0, not {chosen!r}")
     return int(chosen)

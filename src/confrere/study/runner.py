@@ -9,7 +9,7 @@ import numpy as np
 
 from confrere.core import Tree
 from confrere.models import Model
-from confrere.program import Setup, numbers, start, traffic
+from confrere.program import Setup, Traffic, numbers, start, traffic
 from confrere.simulate import params_spec
 from confrere.study.blocks import block_size, run_blocks
 from confrere.study.cases import Case, Folds, Others, Shape, cross_folds, train_block, whole_run
@@ -35,7 +35,8 @@ class Settings(NamedTuple):
 
     def tunes(self, contender: Contender) -> bool:
         """Whether there is anything to choose: several candidates, or the round."""
-        return self.tune == "cv" and (len(contender.candidates) > 1 or contender.rounds > 1)
+        several = len(contender.candidates) > 1 or (contender.rounds > 1 and not contender.settled)
+        return self.tune == "cv" and several
 
     def experiments(self, contender: Contender) -> int:
         """How many experiments a cell of this algorithm takes."""
@@ -149,7 +150,7 @@ def runs_of(
 
 def bytes_per_round(model: Model, contender: Contender, case: Case) -> tuple[int, int]:
     """What one silo, and what all, send and receive in a round; from shapes alone."""
-    found: list[tuple[int, int]] = []
+    found: list[Traffic] = []
     setup = Setup(contender.make, model)
     hyper = contender.candidates[0] | ({"user": 0} if contender.personal else {})
 
@@ -159,8 +160,12 @@ def bytes_per_round(model: Model, contender: Contender, case: Case) -> tuple[int
         found.append(traffic(setup, values, start(setup, values, params, block), block))
 
     jax.eval_shape(look, train_block(case, model))
-    each = int(sum(found[0]))
-    return each, each * sum(rows > 0 for rows in case.silos.sizes("train"))
+    up, down, reserved, _ = found[0]
+    taking_part = sum(rows > 0 for rows in case.silos.sizes("train"))
+    each = up + down - reserved
+    if not reserved:
+        return each, each * taking_part
+    return max(each, down), each * (taking_part - 1) + down  # the user only listens
 
 
 def cell_of(

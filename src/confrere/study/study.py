@@ -97,11 +97,9 @@ class Study:
     ):
         self.silos, self.users, self.seeds, self.intervals = silos, users, seed_numbers(seeds), intervals
         self.settings = settings_of(model, metrics, criterion, tune, folds, others, shared_batches, memory)
-        needed: dict[str, int] = {}
         if baselines:
-            algorithms, needed = with_baselines(algorithms, model)
-        by_name = {**needed, **rounds} if isinstance(rounds, Mapping) else needed
-        default = ROUNDS if isinstance(rounds, Mapping) else rounds
+            algorithms = with_baselines(algorithms, model)
+        by_name, default = (rounds, ROUNDS) if isinstance(rounds, Mapping) else ({}, rounds)
         self.contenders = contenders(algorithms, {} if grid is None else grid, by_name, default)
         check_single_values(self.contenders, tune)
 
