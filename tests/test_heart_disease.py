@@ -1,6 +1,5 @@
 """Heart disease: the counts of the published files, hidden gaps found, and where the files come from."""
 
-import csv
 import importlib
 
 import numpy as np
@@ -62,7 +61,7 @@ def test_gaps_are_those_of_the_description_with_hidden_ones(silos, hospital):
 def test_numbers_are_standardised_over_all_hospitals_and_codes_are_levels(silos, folder):
     ages, pains = [], []
     for name, _, _ in source.FILES.values():
-        rows = list(csv.reader((folder / name).open()))
+        rows = [line.split(",") for line in (folder / name).read_text().splitlines()]
         ages += [float(row[0]) for row in rows]
         pains += [float(row[2]) for row in rows]
     expected = (np.array(ages) - np.mean(ages)) / np.std(ages)

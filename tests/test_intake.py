@@ -113,13 +113,17 @@ def test_test_rows_change_no_training_feature():
         wild.loc[tests, "cp"] = "never seen"
         wild.loc[tests, "sex"] = None
     changed = silos_of(wild).with_parts([s.part for s in parts.silos])
-    assert changed.feature_names == parts.feature_names
-    assert changed.shared == parts.shared
-    assert changed.encoding == parts.encoding
+    assert set(changed.feature_names) - set(parts.feature_names) == {"cp=never seen", "sex=missing"}
+    assert changed.encoding.silent == ("cp=never seen", "sex=missing")
+    old = [changed.feature_names.index(name) for name in parts.feature_names]
+    new = [j for j in range(len(changed.feature_names)) if j not in old]
     for one, two in zip(parts.silos, changed.silos, strict=True):
-        np.testing.assert_array_equal(one.rows("train")[0], two.rows("train")[0])
-        assert not two.rows("test")[0][:, 3:6].any()  # a level that no training row has is zeros
+        np.testing.assert_array_equal(one.rows("train")[0], two.rows("train")[0][:, old])
+        assert not two.X[:, new].any()  # what no training row shows is zero in the test rows too
+        assert not two.rows("test")[0][:, old][:, 3:6].any()
         assert (two.rows("test")[0][:, 0] > 1000).all()
+    numbers = [[e for e in silos.shared if "training" in e.what] for silos in (parts, changed)]
+    assert numbers[0] == numbers[1]
 
 
 @settings(max_examples=10)
@@ -204,13 +208,14 @@ def test_a_column_that_a_silo_lacks_is_filled_indicated_and_noted(tmp_path):
     assert any("silo 'b' lacks the column(s) 'chol', 'kind'" in note for note in silos.notes)
 
 
-def test_no_indicator_without_a_missing_training_value():
+def test_an_indicator_without_a_missing_training_value_is_zero():
     table = pl.DataFrame({"x": [1.0, 2.0, 3.0, None], "y": [0, 1, 0, 1], "s": ["a", "a", "b", "b"]})
     silos = silos_of(table, label="y", silo="s")
     assert silos.feature_names == ("x", "x=missing")
     later = silos.with_parts([np.array([0, 0]), np.array([0, 2])])
-    assert later.feature_names == ("x",)
-    assert later["b"].X[1, 0] == 0
+    assert later.feature_names == ("x", "x=missing")
+    np.testing.assert_array_equal(later["b"].X[1], [0, 0])
+    assert later.encoding.silent == ("x=missing",)
 
 
 # Scales
@@ -221,9 +226,10 @@ def test_without_scale_numbers_stay_and_gaps_get_the_common_mean():
     silos = silos_of(table, label="y", silo="s", scale=None)
     np.testing.assert_allclose(np.concatenate([s.X[:, 0] for s in silos.silos]), [1, 2, 6, 3])
     assert {e.what for e in silos.shared if "'x'" in e.what} == {
-        "whether values are missing in 'x'",
-        "count and sum of the known training values of 'x'",
-        "whether values differ in 'x'",
+        "whether values are missing in all rows of 'x'",
+        "whether values are missing in training rows of 'x'",
+        "count and sum of training values of 'x'",
+        "whether training values differ in 'x'",
     }
 
 
@@ -251,7 +257,7 @@ def test_large_numbers_that_vary_little_keep_their_digits(shift):
 
 def test_a_constant_is_seen_whatever_its_size_and_rounding():
     table = pd.DataFrame({"big": 1e9 + 0.1, "tenth": 0.1, "x": range(10), "y": [0, 1] * 5, "s": list("aaabbbbbbb")})
-    with pytest.warns(DataWarning, match="has the same value in all training rows") as told:
+    with pytest.warns(DataWarning, match="has the same value in all rows") as told:
         silos = silos_of(table, label="y", silo="s")
     assert silos.feature_names == ("x",)
     assert [str(w.message).split("'")[1] for w in told] == ["big", "tenth"]
@@ -302,6 +308,19 @@ def test_a_category_with_gaps_and_one_level_is_its_indicator():
     np.testing.assert_array_equal(silos["a"].X[:, 0], [0, 1])
 
 
+@given(st.integers(0, 10_000), st.floats(0.2, 0.9))
+@settings(max_examples=10)
+def test_every_split_has_the_same_features_and_zeros_where_training_rows_show_nothing(seed, test):
+    silos = silos_of(hospitals(30))
+    later = silos.split(test=test, seed=seed)
+    assert later.feature_names == silos.feature_names
+    X = np.concatenate([s.X for s in later.silos])
+    train = np.concatenate([s.rows("train")[0] for s in later.silos])
+    shown = np.array([name not in later.encoding.silent for name in later.feature_names])
+    assert not X[:, ~shown].any()
+    assert np.abs(train[:, shown]).max(0).all()
+
+
 # Labels
 
 
@@ -347,7 +366,7 @@ def test_the_user_may_say_which_task_it_is():
 
 def test_new_rows_are_encoded_as_the_old_ones_also_after_a_detour_through_json():
     table = hospitals()
-    silos = silos_of(table).split(seed=2)
+    silos = silos_of(table, missing={"visits": np.array([0, 49])}).split(seed=2)
     encoding = Encoding.from_dict(json.loads(json.dumps(silos.encoding.to_dict())))
     assert encoding == silos.encoding
     for silo in silos.silos:

@@ -10,7 +10,7 @@ import pytest
 import confrere as cf
 from confrere.data import DataWarning
 from confrere.data.intake import messages
-from confrere.data.intake.messages import Classes, Levels, Moments, Summary, Survey
+from confrere.data.intake.messages import Classes, Layout, Levels, Moments, Summary, Survey
 
 
 class Wire:
@@ -30,8 +30,10 @@ def rebuilt(kind, plain):
         return Survey(**plain)
     if kind is Classes:
         return Classes(plain["silo"], tuple(plain["names"]))
-    moments = {column: Moments(*values) for column, values in plain["moments"].items()}
     levels = {column: Levels(tuple(names), others) for column, (names, others) in plain["levels"].items()}
+    if kind is Layout:
+        return Layout(plain["silo"], plain["missing"], levels)
+    moments = {column: Moments(*values) for column, values in plain["moments"].items()}
     return Summary(plain["silo"], plain["missing"], moments, plain["varies"], levels)
 
 
@@ -41,9 +43,11 @@ def leaves(kind, plain):
         return 1 + 2 * len(plain["kinds"]) + 1
     if kind is Classes:
         return len(plain["names"])
+    words = sum(len(names) + 1 for names, _ in plain["levels"].values()) + len(plain["missing"])
+    if kind is Layout:
+        return words
     numbers = sum(number is not None for values in plain["moments"].values() for number in values)
-    words = sum(len(names) + 1 for names, _ in plain["levels"].values())
-    return len(plain["missing"]) + numbers + len(plain["varies"]) + words
+    return words + numbers + len(plain["varies"])
 
 
 def rows(seed=0):
@@ -99,6 +103,15 @@ def test_no_row_leaves(monkeypatch, scale):
         assert str(value) not in everything
 
 
+def gaps_and_levels(rows, table):
+    """The record of what is said of gaps and levels, the same for all rows and for training rows."""
+    return [
+        *((f"whether values are missing in {rows} of {name!r}", 1) for name in ("age", "bp", "cp")),
+        (f"levels in {rows} of 'cp'", table["cp"].nunique()),
+        (f"whether there are rarer levels in {rows} of 'cp'", 1),
+    ]
+
+
 def test_the_record_of_one_silo_in_words():
     with pytest.warns(DataWarning, match="'name'"):
         silos = load()
@@ -109,13 +122,10 @@ def test_the_record_of_one_silo_in_words():
         ("kinds of columns", 4),
         ("kind of the label", 1),
         ("names of the classes", 2),
-        ("whether values are missing in 'age'", 1),
-        ("whether values are missing in 'bp'", 1),
-        ("whether values are missing in 'cp'", 1),
-        ("count, sum and sum of squares of the known training values of 'age'", 3),
-        ("count, sum and sum of squares of the known training values of 'bp'", 3),
-        ("levels in the training rows of 'cp'", table["cp"].nunique()),
-        ("whether there are rarer levels in 'cp'", 1),
+        *gaps_and_levels("all rows", table),
+        ("count, sum and sum of squares of training values of 'age'", 3),
+        ("count, sum and sum of squares of training values of 'bp'", 3),
+        *gaps_and_levels("training rows", table),
     ]
     assert all(e.why for e in silos.shared)
 

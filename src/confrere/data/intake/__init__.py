@@ -3,6 +3,7 @@
 read      files and tables of any library -> polars
 tidy      inside a silo: numbers, levels, missing values; cells that cannot be meant are refused
 survey    inside a silo: which columns there are; between silos: which become features, and which task it is
+layout    inside a silo: levels and gaps; between silos: which features there are
 summary   inside a silo: counts, sums, levels of the training rows; between silos: the encoding
 encoding  inside a silo: rows of features
 advice    inside a silo: columns that look wrong

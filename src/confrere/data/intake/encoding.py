@@ -2,7 +2,7 @@
 
 A numeric column is standardised, and a missing value becomes the mean; a categorical one becomes a column of zeros
 and ones per level (a single one if there are two), all zeros where the value is missing or was never seen. Where
-values were missing in training, a further column `name=missing` says so.
+values are missing, a further column `name=missing` says so. What no training row shows is zero.
 """
 
 from collections.abc import Mapping
@@ -116,6 +116,7 @@ class Encoding:
     label_names: tuple[str, ...] | None
     absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # silo -> columns it does not have
     gone: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # column -> values that mean "missing"
+    silent: tuple[str, ...] = ()  # features that no training row shows: zero in all rows
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -133,6 +134,7 @@ class Encoding:
             values = held[column.name] if column.name in held else pl.Series(column.name, [None] * count, kind)
             column.write(out[:, start:end], values.cast(kind), silo)
             start = end
+        out[:, np.isin(self.features, self.silent)] = 0
         return out
 
     def transform(self, table: Any, silo: str | None = None) -> np.ndarray:
@@ -207,6 +209,7 @@ class Encoding:
             None if names is None else tuple(names),
             {silo: tuple(absent) for silo, absent in plain["absent"].items()},
             {column: tuple(values) for column, values in plain["gone"].items()},
+            tuple(plain["silent"]),
         )
 
 

@@ -111,10 +111,16 @@ def load(
     tables = tuple(settle(table, classes) for table in tidied)
     check_labels(tables, options)
     opening = tuple(entry for message in (*surveys, *said) for entry in messages.record(message))
-    source = Tables(tables, options, plan, classes, origin, kind, opening)
-    silos = source.all_for_training()  # its notes are what the first encoding found
+    source = Tables.open(tables, options, plan, classes, origin, kind, opening)
+    silos = source.all_for_training()
     suspicious, odd = advise(tables, plan, classes)
-    cautions = (*without_label(tidied, unlabelled), *plan.left_out.values(), *silos.notes, *suspicious, *scale(options))
+    cautions = (
+        *without_label(tidied, unlabelled),
+        *plan.left_out.values(),
+        *source.notes,
+        *suspicious,
+        *scale(options),
+    )
     source = replace(source, notes=(*cautions, *odd, *about(plan, options, classes), *notes))
     tell(cautions, depth + 1)
     return replace(silos, source=source, notes=source.notes)

@@ -1,8 +1,9 @@
 """Messages: all that silos say about their tables so that features agree, and the record of it.
 
 Every message is made inside one silo, passes through `gather`, and is all that the other side ever sees. A silo
-first says which columns it has (`Survey`) and, if the label has classes, their names (`Classes`); then, whenever the
-training rows change, what is needed to encode them alike (`Summary`).
+first says which columns it has (`Survey`), the names of the classes if the label has some (`Classes`), and its levels
+and gaps (`Layout`), so that the features are the same for every split; then, whenever the training rows change, what
+is needed to encode them alike (`Summary`).
 
 The sum of squares is taken about the silo's own mean, from which, with count and sum, the plain one follows
 (squares + sum^2 / count): the same information without the loss of digits of large numbers that vary little.
@@ -45,6 +46,14 @@ class Levels(NamedTuple):
     others: bool
 
 
+class Layout(NamedTuple):
+    """What decides on the features, from all rows of a silo: column by column, of those that it has."""
+
+    silo: str
+    missing: Mapping[str, bool]
+    levels: Mapping[str, Levels]  # categorical columns
+
+
 class Summary(NamedTuple):
     """What a silo says about its training rows: column by column, of those that it has."""
 
@@ -55,8 +64,8 @@ class Summary(NamedTuple):
     levels: Mapping[str, Levels]  # categorical columns
 
 
-Message = Survey | Classes | Summary
-M = TypeVar("M", Survey, Classes, Summary)
+Message = Survey | Classes | Layout | Summary
+M = TypeVar("M", Survey, Classes, Layout, Summary)
 
 
 def gather(messages: Iterable[M]) -> tuple[M, ...]:
@@ -70,6 +79,8 @@ def record(message: Message) -> list[Shared]:
         return record_survey(message)
     if isinstance(message, Classes):
         return [Shared(message.silo, "names of the classes", len(message.names), "so that class numbers agree")]
+    if isinstance(message, Layout):
+        return record_layout(message, "all rows")
     return record_summary(message)
 
 
@@ -84,21 +95,23 @@ def record_survey(message: Survey) -> list[Shared]:
     ]
 
 
-def record_summary(message: Summary) -> list[Shared]:
-    """Whether values are missing, statistics of numeric columns, levels of categorical ones."""
-    found = [
-        (f"whether values are missing in {column!r}", 1, "for the indicator columns") for column in message.missing
-    ]
-    for column, moments in message.moments.items():
-        both = f"count and sum of the known training values of {column!r}"
-        if moments.squares is None:
-            found.append((both, 2, "to fill missing values with the common mean"))
-        else:
-            found.append(
-                (both.replace(" and sum", ", sum and sum of squares"), 3, "to standardise with common statistics")
-            )
-    found += [(f"whether values differ in {column!r}", 1, "to leave out constant columns") for column in message.varies]
-    for column, levels in message.levels.items():
-        found.append((f"levels in the training rows of {column!r}", len(levels.names), "for common one-hot columns"))
-        found.append((f"whether there are rarer levels in {column!r}", 1, "for the column of other levels"))
+def record_layout(message: Layout | Summary, rows: str) -> list[Shared]:
+    """Whether values are missing, and the levels of categorical columns."""
+    found = [(f"whether values are missing in {rows} of {name!r}", 1, "for indicators") for name in message.missing]
+    for name, levels in message.levels.items():
+        found.append((f"levels in {rows} of {name!r}", len(levels.names), "for common one-hot columns"))
+        found.append((f"whether there are rarer levels in {rows} of {name!r}", 1, "for the column of other levels"))
     return [Shared(message.silo, *entry) for entry in found]
+
+
+def record_summary(message: Summary) -> list[Shared]:
+    """Statistics of numeric columns, and what the layout's record has, of the training rows."""
+    found: list[tuple[str, int, str]] = []
+    for name, moments in message.moments.items():
+        if moments.squares is None:
+            found.append((f"count and sum of training values of {name!r}", 2, "to fill gaps with the common mean"))
+        else:
+            what = f"count, sum and sum of squares of training values of {name!r}"
+            found.append((what, 3, "to standardise with common statistics"))
+    found += [(f"whether training values differ in {name!r}", 1, "to find constant columns") for name in message.varies]
+    return [Shared(message.silo, *entry) for entry in found] + record_layout(message, "training rows")

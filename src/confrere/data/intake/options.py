@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from confrere.checks import check_counts
 
 Scale = Literal["shared", "silo"]
@@ -60,7 +62,8 @@ def names(given: Names) -> tuple[str, ...]:
 
 def as_values(given: Any) -> tuple[Any, ...]:
     """The values of a column that mean "missing"; one value may be given without a list around it."""
-    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else (given,)
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in (given if several else (given,)))
 
 
 def check_one_of(name: str, value: Any, choices: Any) -> None:

@@ -1,4 +1,4 @@
-"""The second exchange: what silos say about their training rows, and the encoding that follows from it.
+"""The last exchange: what silos say about their training rows, and the encoding that follows from it.
 
 `summarise` and `own_lines` run inside one silo; `combine` sees messages only. Counts n_i, sums s_i and squares
 q_i about the own mean m_i = s_i / n_i give the common mean m = sum s_i / sum n_i and the common variance
@@ -6,18 +6,17 @@ q_i about the own mean m_i = s_i / n_i give the common mean m = sum s_i / sum n_
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from confrere.data.intake.encoding import Category, Encoding, Line, Number
-from confrere.data.intake.messages import Levels, Moments, Summary
+from confrere.data.intake.layout import gaps, named_levels, own_columns
+from confrere.data.intake.messages import Moments, Summary
 from confrere.data.intake.options import Options
-from confrere.data.intake.survey import Plan, sorted_levels
+from confrere.data.intake.survey import Plan
 from confrere.data.intake.tidy import Table
-
-MANY_COLUMNS = 100
 
 
 class Statistics(NamedTuple):
@@ -26,13 +25,6 @@ class Statistics(NamedTuple):
     count: np.ndarray
     sum: np.ndarray
     squares: np.ndarray  # about the mean; exactly 0 where all values are the same
-
-
-class Combined(NamedTuple):
-    """The encoding that all silos use, and what is to be said about columns left out."""
-
-    encoding: Encoding
-    remarks: tuple[str, ...]
 
 
 def statistics(table: Table, names: Sequence[str], train: np.ndarray) -> Statistics:
@@ -63,8 +55,6 @@ def summarise(table: Table, plan: Plan, train: np.ndarray, options: Options) -> 
     numeric = own_columns(table, plan, "numeric")
     categorical = own_columns(table, plan, "categorical")
     rows = table.columns.filter(train) if table.columns.width else table.columns
-    nulls = rows.null_count().row(0, named=True) if rows.width else {}
-    missing = {name: nulls[name] > 0 for name in plan.columns if name in nulls}
     levels = {name: named_levels(rows[name], options.min_level) for name in categorical}
     found = statistics(table, numeric, train)
     moments: dict[str, Moments] = {}
@@ -75,19 +65,7 @@ def summarise(table: Table, plan: Plan, train: np.ndarray, options: Options) -> 
             moments[name] = Moments(int(found.count[j]), float(found.sum[j]), squares)
         if options.scale != "shared":
             varies[name] = bool(found.squares[j] > 0)
-    return Summary(table.name, missing, moments, varies, levels)
-
-
-def own_columns(table: Table, plan: Plan, kind: str) -> list[str]:
-    """The features of a kind for which a silo has a column."""
-    return [name for name, held in plan.columns.items() if held == kind and name in table.kinds]
-
-
-def named_levels(column: pl.Series, least: int) -> Levels:
-    """Levels that occur at least so often, and whether there are rarer ones."""
-    counts = column.alias("level").drop_nulls().value_counts(name="count")
-    often = counts.filter(pl.col("count") >= least)
-    return Levels(sorted_levels(often["level"].to_list()), often.height < counts.height)
+    return Summary(table.name, gaps(rows, plan), moments, varies, levels)
 
 
 def own_lines(table: Table, plan: Plan, train: np.ndarray) -> dict[str, Line]:
@@ -101,42 +79,49 @@ def own_lines(table: Table, plan: Plan, train: np.ndarray) -> dict[str, Line]:
     }
 
 
-def combine(messages: Sequence[Summary], plan: Plan, options: Options, classes: Sequence[str] | None) -> Combined:
+def combine(messages: Sequence[Summary], layout: Encoding) -> Encoding:
     """From what all silos said: the encoding. No table is seen here."""
     columns: list[Number | Category] = []
-    remarks: list[str] = []
-    for name, kind in plan.columns.items():
-        missing = any(message.missing.get(name, True) for message in messages)
-        column = (
-            combine_numbers(name, messages, missing) if kind == "numeric" else combine_levels(name, messages, missing)
-        )
-        columns.append(column)
-        remarks += remarks_on(column)
-    encoding = Encoding(
-        tuple(column for column in columns if column.features),
-        options.label,
-        None if classes is None else tuple(classes),
-        {silo: names for silo, names in plan.absent.items() if names},
-        {name: values for name, values in options.missing.items() if name in plan.columns},
-    )
-    return Combined(encoding, tuple(remarks))
+    silent: list[str] = []
+    for column in layout.columns:
+        if isinstance(column, Number):
+            line, constant = common_line(column.name, messages)
+            columns.append(replace(column, line=line))
+            silent += [column.name] * (constant and not column.constant)
+        else:
+            columns.append(column)
+            silent += unseen(column, messages)
+        if column.missing and not any(message.missing.get(column.name, True) for message in messages):
+            silent.append(column.features[-1])
+    return replace(layout, columns=tuple(columns), silent=tuple(silent))
 
 
-def combine_numbers(name: str, messages: Sequence[Summary], missing: bool) -> Number:
-    """A numeric column: the common mean and scale, if what they rest on was given."""
+def common_line(name: str, messages: Sequence[Summary]) -> tuple[Line | None, bool]:
+    """The common mean and scale of a numeric column, if what they rest on was given, and whether it is constant."""
     given = [message.moments[name] for message in messages if name in message.moments]
     varies = any(message.varies.get(name, False) for message in messages)
     if not given:
-        return Number(name, None, not varies, missing)
+        return None, not varies
     count = sum(moments.count for moments in given)
     if count == 0:
-        return Number(name, Line(0.0, 0.0, 1.0), True, False)
+        return Line(0.0, 0.0, 1.0), True
     mean = sum(moments.sum for moments in given) / count
     between = between_silos(given, mean)
     if any(moments.squares is None for moments in given):
-        return Number(name, Line(mean, 0.0, 1.0), not varies and between == 0, missing)
+        return Line(mean, 0.0, 1.0), not varies and between == 0
     scale = float(np.sqrt((sum(moments.squares or 0.0 for moments in given) + between) / count))
-    return Number(name, Line(mean, mean, scale or 1.0), scale == 0, missing)
+    return Line(mean, mean, scale or 1.0), scale == 0
+
+
+def unseen(column: Category, messages: Sequence[Summary]) -> list[str]:
+    """Features of levels that no silo names in its training rows; all of them if there is but one level."""
+    given = [message.levels[column.name] for message in messages if column.name in message.levels]
+    named = {level for some in given for level in some.names}
+    seen = [level in named for level in column.levels] + [any(some.others for some in given)] * column.other
+    features = column.features[: len(column.features) - column.missing]
+    if sum(seen) < 2:
+        return list(features)
+    return [feature for feature, there in zip(features, seen[-len(features) :], strict=True) if not there]
 
 
 def between_silos(given: Sequence[Moments], mean: float) -> float:
@@ -146,24 +131,3 @@ def between_silos(given: Sequence[Moments], mean: float) -> float:
     if np.ptp(own) <= 1e-14 * np.abs(own).max():
         return 0.0
     return float(weights @ (own - mean) ** 2)
-
-
-def combine_levels(name: str, messages: Sequence[Summary], missing: bool) -> Category:
-    """A categorical column: all levels that some silo names."""
-    given = [message.levels[name] for message in messages if name in message.levels]
-    levels = sorted_levels([level for some in given for level in some.names])
-    other = any(some.others for some in given)
-    return Category(name, levels, other, missing and (other or bool(levels)))
-
-
-def remarks_on(column: Number | Category) -> list[str]:
-    """What is to be said about a column that varies too little or too much."""
-    if column.constant:
-        kept = f", only {column.name}=missing is kept" if column.features else ""
-        return [f"column {column.name!r} has the same value in all training rows and is left out{kept}"]
-    if isinstance(column, Category) and len(column.levels) > MANY_COLUMNS:
-        return [
-            f"column {column.name!r} has {len(column.levels)} levels and becomes as many features: "
-            "drop it, or name only frequent levels with min_level"
-        ]
-    return []

@@ -7,6 +7,8 @@ import numpy as np
 import polars as pl
 
 from confrere.data.intake import messages
+from confrere.data.intake.encoding import Encoding
+from confrere.data.intake.layout import common_layout, lay_out, remarks_on, without_constants
 from confrere.data.intake.options import Options
 from confrere.data.intake.summary import combine, own_lines, summarise
 from confrere.data.intake.survey import Plan
@@ -21,24 +23,49 @@ class Tables:
     tables: tuple[Table, ...]
     options: Options
     plan: Plan
+    layout: Encoding
     classes: tuple[str, ...] | None
     origin: str = "tables"
     kind: Kind = "real"
     opening: tuple[Shared, ...] = ()  # what left the silos before any encoding
     notes: tuple[str, ...] = field(default=(), repr=False)  # what there is to say about the tables
 
-    def encode(self, parts: Sequence[np.ndarray]) -> Silos:
-        """Silos whose features rest on statistics of the training rows alone."""
-        train = self.training_rows(parts)
+    @classmethod
+    def open(
+        cls,
+        tables: Sequence[Table],
+        options: Options,
+        plan: Plan,
+        classes: tuple[str, ...] | None,
+        origin: str,
+        kind: Kind,
+        opening: Sequence[Shared],
+    ) -> "Tables":
+        """With the layout that follows from all rows; the notes say what was left out."""
+        sent = messages.gather(lay_out(table, plan, options) for table in tables)
+        shared = (*opening, *(entry for message in sent for entry in messages.record(message)))
+        layout = common_layout(sent, plan, options, classes)
+        source = cls(tuple(tables), options, plan, layout, classes, origin, kind, shared)
+        first, _ = source.fit([np.ones(len(table), bool) for table in tables])
+        layout = without_constants(first)
+        check_features(layout.features)
+        return replace(source, layout=layout, notes=tuple(remarks_on(first)))
+
+    def fit(self, train: Sequence[np.ndarray]) -> tuple[Encoding, tuple[messages.Summary, ...]]:
+        """The encoding that rests on the training rows, and what was sent for it."""
         sent = messages.gather(
             summarise(table, self.plan, rows, self.options) for table, rows in zip(self.tables, train, strict=True)
         )
-        encoding, remarks = combine(sent, self.plan, self.options, self.classes)
-        if not encoding.columns:
+        return combine(sent, self.layout), sent
+
+    def encode(self, parts: Sequence[np.ndarray]) -> Silos:
+        """Silos whose features rest on statistics of the training rows alone."""
+        train = self.training_rows(parts)
+        encoding, sent = self.fit(train)
+        if len(encoding.silent) == len(encoding.features):
             raise ValueError(
                 "no feature is left: every column is constant in the training rows, a date, free text or dropped"
             )
-        check_features(encoding.features)
         if self.options.scale == "silo":
             pairs = zip(self.tables, train, strict=True)
             encoding = encoding.with_own({t.name: own_lines(t, self.plan, rows) for t, rows in pairs})
@@ -47,7 +74,8 @@ class Tables:
             for table, part in zip(self.tables, parts, strict=True)
         )
         shared = self.opening + tuple(entry for message in sent for entry in messages.record(message))
-        notes = tuple(dict.fromkeys(self.notes + remarks))
+        unseen = f"no training row shows {', '.join(encoding.silent)}: zero in all rows"
+        notes = self.notes + (unseen,) * bool(encoding.silent)
         return Silos(
             silos, encoding.features, self.classes, self.origin, self.kind, shared, self, encoding=encoding, notes=notes
         )
@@ -96,7 +124,8 @@ class Tables:
         frame, y = self.pooled(), np.concatenate([table.y for table in self.tables])
         tables = tuple(self.dealt(frame, y, hand) for hand in hands)
         opening = tuple(entry for table in tables for entry in self.opening_of(table))
-        return replace(self, tables=tables, plan=replace(self.plan, absent={}), opening=opening, notes=())
+        plan = replace(self.plan, absent={})
+        return Tables.open(tables, self.options, plan, self.classes, self.origin, self.kind, opening)
 
     def dealt(self, frame: pl.DataFrame, y: np.ndarray, hand: Hand) -> Table:
         """One silo, of the rows of a hand."""

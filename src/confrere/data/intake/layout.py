@@ -1,0 +1,91 @@
+"""The second exchange: from the levels and gaps of all rows, which features there are, whatever the split.
+
+So every split of the same tables has the same features in the same order, and models of different splits can be
+compared and averaged. A feature that no training row of a split shows is zero in all its rows, which to any model is as
+if it were not there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from confrere.data.intake.encoding import Category, Encoding, Number
+from confrere.data.intake.messages import Layout, Levels
+from confrere.data.intake.options import Options
+from confrere.data.intake.survey import Plan, sorted_levels
+from confrere.data.intake.tidy import Table
+
+MANY_LEVELS = 100
+
+
+def lay_out(table: Table, plan: Plan, options: Options) -> Layout:
+    """Inside a silo: the levels that occur often enough, and the columns with gaps."""
+    categorical = own_columns(table, plan, "categorical")
+    levels = {name: named_levels(table.columns[name], options.min_level) for name in categorical}
+    return Layout(table.name, gaps(table.columns, plan), levels)
+
+
+def own_columns(table: Table, plan: Plan, kind: str) -> list[str]:
+    """The features of a kind for which a silo has a column."""
+    return [name for name, held in plan.columns.items() if held == kind and name in table.kinds]
+
+
+def gaps(rows: pl.DataFrame, plan: Plan) -> dict[str, bool]:
+    """Whether values are missing, column by column."""
+    nulls = rows.null_count().row(0, named=True) if rows.width else {}
+    return {name: nulls[name] > 0 for name in plan.columns if name in nulls}
+
+
+def named_levels(column: pl.Series, least: int) -> Levels:
+    """Levels that occur at least so often, and whether there are rarer ones."""
+    counts = column.alias("level").drop_nulls().value_counts(name="count")
+    often = counts.filter(pl.col("count") >= least)
+    return Levels(sorted_levels(often["level"].to_list()), often.height < counts.height)
+
+
+def common_layout(layouts: Sequence[Layout], plan: Plan, options: Options, classes: Sequence[str] | None) -> Encoding:
+    """From what all silos said: an encoding that has all features, but no statistics yet."""
+
+    def column(name: str, kind: str) -> Number | Category:
+        missing = any(message.missing.get(name, True) for message in layouts)
+        if kind == "numeric":
+            return Number(name, None, False, missing)
+        given = [message.levels[name] for message in layouts if name in message.levels]
+        levels = sorted_levels([level for some in given for level in some.names])
+        return Category(name, levels, any(some.others for some in given), missing)
+
+    return Encoding(
+        tuple(column(name, kind) for name, kind in plan.columns.items()),
+        options.label,
+        None if classes is None else tuple(classes),
+        {silo: names for silo, names in plan.absent.items() if names},
+        {name: values for name, values in options.missing.items() if name in plan.columns},
+    )
+
+
+def without_constants(first: Encoding) -> Encoding:
+    """The layout without numeric columns that are constant over all rows, as the first encoding finds them."""
+
+    def settled(column: Number | Category) -> Number | Category:
+        if isinstance(column, Category):
+            return column
+        return replace(column, line=None, constant=column.name in first.silent)
+
+    return replace(first, columns=tuple(c for c in map(settled, first.columns) if c.features), silent=())
+
+
+def remarks_on(first: Encoding) -> list[str]:
+    """What is to be said about columns that vary too little or too much."""
+    remarks: list[str] = []
+    for column in first.columns:
+        constant = column.constant or column.name in first.silent
+        if constant:
+            kept = f", only {column.name}=missing is kept" if column.missing else ""
+            remarks.append(f"column {column.name!r} has the same value in all rows and is left out{kept}")
+        elif isinstance(column, Category) and len(column.levels) > MANY_LEVELS:
+            remarks.append(
+                f"column {column.name!r} has {len(column.levels)} levels and becomes as many features: "
+                "drop it, or name only frequent levels with min_level"
+            )
+    return remarks
