@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 
 from confrere.core import Batch, Tree
 from confrere.models.model import Model, blank_padding, dense, init_dense, mean_over_live, model_of, softplus
@@ -38,7 +39,10 @@ def logistic() -> Model:
 
 
 def two_class_loss(params: Tree, batch: Batch) -> jax.Array:
-    """Cross-entropy from the difference of the two columns: all that matters, at half the work."""
+    """Cross-entropy from the difference of the two columns: all that matters, at half the work.
+
+    The weights stand in front of the rows, so that many models on the same rows give [models, rows] as it is needed.
+    """
     w = params["w"][:, 1] - params["w"][:, 0]
-    margin = blank_padding(batch) @ w + (params["b"][1] - params["b"][0])
+    margin = jnp.einsum("d,md->m", w, blank_padding(batch)) + (params["b"][1] - params["b"][0])
     return mean_over_live(softplus((1 - 2 * batch.y) * margin), batch.live)
