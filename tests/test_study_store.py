@@ -46,6 +46,15 @@ def test_a_second_run_computes_nothing(whole):
     assert bits(again) == bits(first)
 
 
+def test_a_study_without_tuning_is_found_again_too(tmp_path):
+    plain = {"tune": None, "grid": {"lr": 0.1}, "users": ["a"]}
+    first = study(**plain).run(store=tmp_path)
+    seen = []
+    again = study(**plain).run(store=tmp_path, progress=lambda *counts: seen.append(counts))
+    assert seen == []
+    assert bits(again) == bits(first)
+
+
 def test_only_what_is_missing_is_computed_and_has_the_same_bits(whole, tmp_path):
     folder, first = whole
     files = sorted(folder.glob("*.json"))

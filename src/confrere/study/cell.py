@@ -57,7 +57,7 @@ class Cell:
             "curves": {name: numbers(values) for name, values in plain["curves"].items()},
             "partners": np.array(plain["partners"], np.int64),
             "borrowed": numbers(plain["borrowed"]),
-            "tried": numbers(plain["tried"]).reshape(-1, len(plain["tried"][0]) if plain["tried"] else 0),
+            "tried": numbers(plain["tried"]) if plain["tried"] else np.zeros((0, 0)),
         }
         return cls(**{**plain, **read})
 

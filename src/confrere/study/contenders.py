@@ -123,10 +123,11 @@ def required(factory: Callable[..., Recipe]) -> set[str]:
 def as_numbers(name: str, key: str, values: Any) -> list[float]:
     """The values of one number: one or several, finite, each once."""
     try:
-        numbers = [float(v) for v in np.atleast_1d(values)]
+        numbers = np.atleast_1d(values).tolist()
+        finite = bool(np.isfinite(numbers).all())
     except (TypeError, ValueError):
         raise ValueError(f"the grid of {name}: {key} must be a number or a list of numbers, not {values!r}") from None
-    if not numbers or not np.isfinite(numbers).all():
+    if not numbers or not finite:
         raise ValueError(f"the grid of {name}: {key} must be one finite number or more, not {values!r}")
     return list(dict.fromkeys(numbers))
 
