@@ -70,10 +70,12 @@ def exchange(setup: Setup, rounds: int, user: jax.Array, params: Tree, block: Bl
     state = rollout(setup, rounds, hyper, jax.random.key(0), params, block, block, user).state
     inbox, private, own = silo_view(setup.algorithm(hyper).mixer, state, block, user)
     how = dict(setup.make.static)
-    return inbox.shared["table"], listen(setup.model, how["share"], how["candidates"], inbox, private, own)
+    return inbox.shared["table"], listen(
+        setup.model, how["share"], how["min_cell"], how["candidates"], inbox, private, own
+    )
 
 
-# Almost all time goes into small factorisations, which a library does: optimising the rest only delays the first answer.
+# Most of the time goes into small factorisations, which a library does: optimising the rest delays the first answer.
 _exchange = jax.jit(exchange, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 1})
 
 

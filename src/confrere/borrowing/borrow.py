@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from confrere.borrowing.glm import Quadratic, solve
+from confrere.borrowing.glm import Quadratic, rounding, solve
 
 INTERCEPT_VARIANCES = (0.05, 0.5, 5.0)
 VARIANCES = (0.001, 0.01, 0.05, 0.25, 1.0)
@@ -45,7 +45,7 @@ def messages(others: Quadratic, scores: int) -> Quadratic:
         root = jnp.sqrt(t)
         B = root[:, None] * H * root
         both = jnp.concatenate([B, (root * h)[:, None]], axis=1)
-        lower = jnp.linalg.cholesky(jnp.eye(D, dtype=H.dtype) + B)
+        lower = jnp.linalg.cholesky(jnp.eye(D, dtype=H.dtype) + B + rounding(B))
         solved = solve_triangular(lower, solve_triangular(lower, both, lower=True), lower=True, trans=1)
         P = solved[:, :-1] / root[:, None] / root
         return Quadratic((P + P.T) / 2, solved[:, -1] / root)
@@ -64,9 +64,13 @@ def log_evidence(prior: Quadratic, own: Quadratic, centre: jax.Array) -> jax.Arr
 
 
 def chances(evidences: jax.Array, unrelated: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Posterior probabilities of the grid points [G], and that the silo is related at all."""
+    """Posterior probabilities of the grid points [G], and that the silo is related at all.
+
+    What a forged message makes overflow has no evidence.
+    """
+    possible = jnp.where(jnp.isfinite(evidences), evidences, -jnp.inf)
     share = jnp.log((1 - UNRELATED) / evidences.shape[0])
-    logits = jnp.concatenate([evidences + share, (unrelated + jnp.log(UNRELATED))[None]])
+    logits = jnp.concatenate([possible + share, (unrelated + jnp.log(UNRELATED))[None]])
     posterior = jax.nn.softmax(logits)
     return posterior[:-1], 1 - posterior[-1]
 
@@ -98,7 +102,7 @@ def sweep(prior: jax.Array, said: Quadratic, own: Quadratic, centre: jax.Array, 
 
 
 def information_shares(prior: jax.Array, own: Quadratic, from_each: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Shares of the user [1] and each silo [N] in all information; what is missing to 1 is the prior's.
+    """Shares of the user (one number) and each silo [N] in all information; what is missing to 1 is the prior's.
 
     tr(S H_0)/D and tr(S P_i)/D with S the inverse of all precision together.
     """

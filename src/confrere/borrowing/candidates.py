@@ -70,58 +70,56 @@ def fold_of_rows(y: jax.Array, live: jax.Array, key: jax.Array, task: str, k: in
 
 def fit(rows: Rows, task: str, problem: Problem, said: Quadratic, names: tuple[str, ...]) -> Fitted:
     """Every candidate on one set of rows (those with weight), stacked in the order of the names."""
-    prior = problem.prior
-    rows, local = alone(rows, task, prior)
+    rows, local = alone(rows, task, problem.prior)
     own = expand(rows, local, task)
-    paired = pair(prior, said, own, local)
-    nothing = Quadratic(jnp.zeros_like(problem.others.H), jnp.zeros_like(problem.others.h))
-    borrowed = {
-        "pair": paired.from_each,
-        "pair.3": Quadratic(0.3 * paired.from_each.H, 0.3 * paired.from_each.h),
-        "pool": Quadratic(parts_of(problem.others.H, problem.pool.H), parts_of(problem.others.H, problem.pool.h)),
-        "local": nothing,
-        "local.1": nothing,
-    }
-    A0 = jnp.diag(prior)
+    paired = pair(problem.prior, said, own, local)
+    borrowed = what_is_borrowed(problem, paired.from_each)
     at_once = ["pair", *(name for name in names if name not in ("pair", "joint"))]
-
-    def settle(name: str) -> tuple[jax.Array, jax.Array]:
-        extra = problem.pool if name == "pool" else total(borrowed[name])
-        return (0.1 if name == "local.1" else 1.0) * A0 + extra.H, extra.h
-
-    A, b = (jnp.stack(both) for both in zip(*map(settle, at_once), strict=True))
+    priors = {name: problem.prior * (0.1 if name == "local.1" else 1) for name in at_once}
+    A, b = (jnp.stack(each) for each in zip(*(with_prior(priors[k], borrowed[k]) for k in at_once), strict=True))
     thetas = jax.vmap(lambda A, b: minimise(rows, task, A, b, local))(A, b)
     found: dict[str, Fitted] = {}
     for name, theta in zip(at_once, thetas, strict=True):
-        shares = information_shares(prior, own, borrowed[name].H)
+        shares = information_shares(priors[name], own, borrowed[name].H)
         relevance = jnp.zeros_like(paired.relevance) if name in LOCAL else paired.relevance
         found[name] = Fitted(theta, *shares, relevance)
     if "joint" in names:
-        together, theta, around = joint(rows, task, prior, said, paired, found["pair"].theta)
-        shares = information_shares(prior, around, together.from_each.H)
+        together, theta, around = joint(rows, task, problem.prior, said, paired, found["pair"].theta)
+        shares = information_shares(problem.prior, around, together.from_each.H)
         found["joint"] = Fitted(theta, *shares, together.relevance)
     return jax.tree.map(lambda *a: jnp.stack(a), *[found[name] for name in names])
 
 
+def what_is_borrowed(problem: Problem, paired: Quadratic) -> dict[str, Quadratic]:
+    """From every silo [N, ...], for every candidate but `joint`; `pool` is known as a whole, and dealt out in parts."""
+    nothing = jax.tree.map(jnp.zeros_like, problem.others)
+    return {
+        "pair": paired,
+        "pair.3": Quadratic(0.3 * paired.H, 0.3 * paired.h),
+        "pool": jax.tree.map(lambda whole: parts_of(problem.others.H, whole), problem.pool),
+        "local": nothing,
+        "local.1": nothing,
+    }
+
+
+def with_prior(prior: jax.Array, from_each: Quadratic) -> Quadratic:
+    """The base precision and all that is borrowed."""
+    return Quadratic(jnp.diag(prior) + from_each.H.sum(0), from_each.h.sum(0))
+
+
 def joint(
-    rows: Rows, task: str, prior, said: Quadratic, paired: Borrowed, theta
+    rows: Rows, task: str, prior: jax.Array, said: Quadratic, paired: Borrowed, theta: jax.Array
 ) -> tuple[Borrowed, jax.Array, Quadratic]:
     """Sweeps over the silos, the user's likelihood expanded anew around the current optimum before each."""
-    A0 = jnp.diag(prior)
 
     def body(_, carry):
         borrowed, theta, _ = carry
         around = expand(rows, theta, task)
         borrowed = sweep(prior, said, around, theta, borrowed)
-        extra = total(borrowed.from_each)
-        return borrowed, minimise(rows, task, A0 + extra.H, extra.h, theta), around
+        A, b = with_prior(prior, borrowed.from_each)
+        return borrowed, minimise(rows, task, A, b, theta), around
 
     return jax.lax.fori_loop(0, SWEEPS, body, (paired, theta, expand(rows, theta, task)))
-
-
-def total(each: Quadratic) -> Quadratic:
-    """The sum over silos."""
-    return Quadratic(each.H.sum(0), each.h.sum(0))
 
 
 def parts_of(each: jax.Array, together: jax.Array) -> jax.Array:
@@ -154,8 +152,10 @@ def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, 
     weights = candidate_weights(rows, task, n * score, names)
     last = jax.tree.map(lambda a: a[-1, : len(names)], fits)
     mixed = jax.tree.map(lambda a: jnp.tensordot(weights, a, 1), last)
+    spoke = jnp.trace(problem.others.H, axis1=1, axis2=2) > 0  # a silo that says nothing is of no relevance
+    relevance = jnp.where(spoke, mixed.relevance, 0)
     return Verdict(
-        mixed.theta, weights, score, mixed.own, mixed.shares, mixed.relevance, last.theta, alone_score, problem.believed
+        mixed.theta, weights, score, mixed.own, mixed.shares, relevance, last.theta, alone_score, problem.believed
     )
 
 

@@ -28,13 +28,10 @@ class Rows(NamedTuple):
 
 
 class Quadratic(NamedTuple):
-    """A sum of losses near a point: value - g'(t - point) ..., kept as 1/2 t'Ht - h't."""
+    """A sum of losses to second order, up to a constant: 1/2 t'Ht - h't, with H its curvature."""
 
     H: jax.Array  # [..., D, D]
     h: jax.Array  # [..., D]
-
-    def __add__(self, other):  # type: ignore[override]
-        return Quadratic(self.H + other.H, self.h + other.h)
 
 
 def check_linear(model: Model, why: str) -> None:
@@ -122,15 +119,25 @@ def derivatives(rows: Rows, theta: jax.Array, task: str) -> tuple[jax.Array, jax
     return gradient, jnp.einsum("mj,mcd,mk->jckd", weighted, second, rows.X).reshape(D, D)
 
 
+def rounding(A: jax.Array) -> jax.Array:
+    """A multiple of the unit matrix that is as large as what rounding leaves uncertain about a matrix A >= 0.
+
+    Added to A, it lets Cholesky's method succeed where columns are copies of one another or a message is forged.
+    """
+    eye = jnp.eye(A.shape[0], dtype=A.dtype)
+    return 4 * jnp.finfo(A.dtype).eps * jnp.trace(A) * eye
+
+
 def solve(A: jax.Array, b: jax.Array) -> jax.Array:
-    """A^-1 b for a positive definite A."""
-    return cho_solve((jnp.linalg.cholesky(A), True), b)
+    """A^-1 b for a positive definite A, to rounding."""
+    return cho_solve((jnp.linalg.cholesky(A + rounding(A)), True), b)
 
 
 def minimise(rows: Rows, task: str, A: jax.Array, b: jax.Array, start: jax.Array, most=ITERATIONS) -> jax.Array:
     """The minimum of total_loss + 1/2 t'At - b't by Newton's method with the best of a few step lengths.
 
-    A is positive definite, so the minimum is one. `most` limits the iterations; 0 returns the start.
+    A is positive definite, so the minimum is one. `most` limits the iterations; 0 returns the start, and so does what
+    overflows (A and b may come from forged messages).
     """
     lengths = jnp.asarray(STEPS, start.dtype)
     tolerance = 1e-12 if start.dtype == jnp.float64 else 1e-7
@@ -160,4 +167,5 @@ def minimise(rows: Rows, task: str, A: jax.Array, b: jax.Array, start: jax.Array
         return theta, count + 1, decrement
 
     start_gain = jnp.asarray(jnp.inf, start.dtype)
-    return jax.lax.while_loop(go_on, step, (start, jnp.int32(0), start_gain))[0]
+    theta = jax.lax.while_loop(go_on, step, (start, jnp.int32(0), start_gain))[0]
+    return jnp.where(jnp.isfinite(theta).all(), theta, start)

@@ -5,7 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from confrere.borrowing.glm import Rows, expand, minimise, solve
+from confrere.borrowing.glm import Quadratic, Rows, expand, minimise, solve
+
+LEAST_NOISE = 1e-6  # the smallest variance of residuals, in standard units: labels are never known better
 
 
 class LabelScale(NamedTuple):
@@ -21,6 +23,15 @@ class LabelScale(NamedTuple):
     def raw(self, theta: jax.Array) -> jax.Array:
         """Parameters [..., D] for labels as they were."""
         return (theta * self.spread).at[..., -1].add(self.centre)
+
+    def inverse(self, theta: jax.Array) -> jax.Array:
+        """Parameters [..., D] for labels in standard units, from those for labels as they were."""
+        return theta.at[..., -1].add(-self.centre) / self.spread
+
+    def restated(self, said: Quadratic) -> Quadratic:
+        """A likelihood of w = spread * u + centre e (e: the intercept), as a likelihood of u."""
+        H, h = said
+        return Quadratic(H * self.spread**2, (h - H[..., -1] * self.centre) * self.spread)
 
 
 def label_scale(rows: Rows) -> LabelScale:
@@ -44,7 +55,7 @@ def alone(rows: Rows, task: str, prior: jax.Array) -> tuple[Rows, jax.Array]:
     used = jnp.trace(solve(H + A0, H))
     freedom = jnp.maximum(rows.weight.sum() - used, 3)
     residual = rows.weight @ jnp.square(rows.X @ theta - rows.y)
-    rows = rows._replace(weight=rows.weight * freedom / jnp.maximum(residual, 1e-12 * freedom))
+    rows = rows._replace(weight=rows.weight * freedom / jnp.maximum(residual, LEAST_NOISE * freedom))
     return rows, minimise(rows, task, A0, nothing, theta)
 
 

@@ -2,8 +2,9 @@
 
     w_i = argmin loss_i(w) + 1/2 w'A0w,   H_i = Hessian of loss_i at w_i,   h_i = (H_i + A0) w_i
 
-The message is (h_i, H_i, n_i): d(d + 3)/2 + 1 numbers for d parameters, from which the other reads the silo's
+The message is (h_i, H_i, n_i): D(D + 3)/2 + 1 numbers for D parameters, from which the other reads the silo's
 likelihood to second order, 1/2 w'H_i w - h_i'w. For least squares both are divided by the variance of the residuals.
+One number more, the sum of losses, keeps the search for the pooled optimum from going astray.
 
 H_i is a matrix of second moments: with rare levels of a category it would reveal how few rows have them. `min_cell`
 keeps a column of zeros and ones silent unless that many rows have either. `share` says less:
@@ -12,17 +13,22 @@ keeps a column of zeros and ones silent unless that many rows have either. `shar
     diagonal    (h, diagonal of H, n): no correlations between columns leave the silo
     parameters  (w, n): the fitted model alone; the user supposes that the silo's rows are spread like its own
     sum         (h, H) summed over silos before anybody sees them: no silo can be told apart, or refused
+
+Without the curvature (diagonal, parameters) there is no common search: silos are pooled by their first messages, and
+the later ones are empty.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 
 from confrere.borrowing.glm import ITERATIONS, Quadratic, Rows, derivatives, minimise, total_loss
+from confrere.borrowing.local import LEAST_NOISE, label_scale
 
 Share = Literal["full", "diagonal", "parameters", "sum"]
-SHARES = ("full", "diagonal", "parameters", "sum")
+SHARES: tuple[str, ...] = get_args(Share)
+SEARCHING = ("full", "sum")  # what silos say then is enough to search the optimum of all of them
 
 
 class Summary(NamedTuple):
@@ -31,7 +37,7 @@ class Summary(NamedTuple):
     h: jax.Array  # [D]; with share="parameters" the parameters w
     H: jax.Array  # [D(D + 1)/2], [D] if diagonal, [0] if not sent
     n: jax.Array
-    loss: jax.Array  # the sum of losses at the point of expansion, for a damped common search
+    loss: jax.Array  # the sum of losses at the point of expansion, for the damped search; [0] if there is none
 
 
 def packed(H: jax.Array, share: Share) -> jax.Array:
@@ -42,9 +48,7 @@ def packed(H: jax.Array, share: Share) -> jax.Array:
 
 
 def unpacked(packed: jax.Array, D: int, share: Share) -> jax.Array:
-    """The symmetric matrix [D, D] from what was sent; zeros where nothing was."""
-    if share == "parameters":
-        return jnp.zeros((D, D))
+    """The symmetric matrix [D, D] from what was sent."""
     if share == "diagonal":
         return jnp.diag(packed)
     upper = jnp.zeros((D, D), packed.dtype).at[jnp.triu_indices(D)].set(packed)
@@ -63,47 +67,46 @@ def without_rare_cells(rows: Rows, least: int) -> Rows:
     return rows._replace(X=jnp.where(rare, 0, rows.X))
 
 
-def own_optimum(rows: Rows, task: str, prior: jax.Array, most=ITERATIONS) -> jax.Array:
-    """The silo's ridge optimum, the base precision its ridge."""
-    D = prior.shape[0]
-    return minimise(rows, task, jnp.diag(prior), jnp.zeros(D, prior.dtype), jnp.zeros(D, prior.dtype), most)
+def own_optimum(rows: Rows, task: str, prior: jax.Array, most=ITERATIONS) -> tuple[jax.Array, jax.Array]:
+    """The silo's ridge optimum, the base precision its ridge, and the precision of its noise (1 for classes).
 
-
-def noise_precision(rows: Rows, theta: jax.Array, task: str) -> jax.Array:
-    """1 over the variance of a least-squares silo's residuals; 1 for classes."""
+    For least squares the ridge is one in standard units of the labels; what is returned is in the labels' own. The
+    noise is 1 over the variance of the residuals.
+    """
+    nothing = jnp.zeros_like(prior)
     if task != "regression":
-        return jnp.ones((), theta.dtype)
-    residual = rows.weight @ jnp.square(rows.X @ theta - rows.y)
+        return minimise(rows, task, jnp.diag(prior), nothing, nothing, most), jnp.ones((), prior.dtype)
+    scale = label_scale(rows)
+    standard = scale.standard(rows)
+    theta = minimise(standard, task, jnp.diag(prior), nothing, nothing, most)
+    residual = rows.weight @ jnp.square(rows.X @ theta - standard.y)
     freedom = jnp.maximum(rows.weight.sum() - theta.shape[0], 5)
-    return freedom / jnp.maximum(residual, 1e-12 * freedom)
+    variance = jnp.maximum(residual / freedom, LEAST_NOISE) * jnp.square(scale.spread)
+    return scale.raw(theta), 1 / variance
 
 
 def summarise(rows: Rows, point: jax.Array, precision: jax.Array, task: str, share: Share) -> Summary:
     """The message of a silo: its losses to second order around a point."""
     gradient, H = derivatives(rows, point, task)
-    H, gradient = H * precision, gradient * precision
-    loss = total_loss(rows, point, task) * precision
-    h = point if share == "parameters" else H @ point - gradient
-    if share == "diagonal":
-        h = jnp.diag(H) * point - gradient
+    gradient, H = gradient * precision, H * precision
+    if share == "parameters":
+        h = point
+    else:
+        curved = jnp.diag(H) * point if share == "diagonal" else H @ point
+        h = curved - gradient
+    loss = total_loss(rows, point, task) * precision if share in SEARCHING else jnp.zeros(0, h.dtype)
     return Summary(h, packed(H, share), rows.weight.sum(), loss)
 
 
-def believable(H: jax.Array, h: jax.Array, n: jax.Array, reach: jax.Array | None) -> jax.Array:
-    """Whether a message could be what it claims: finite, from some rows, H without a negative direction, and not
-    more curvature than n rows as far out as `reach` (the user's own largest |x|^2 / 4) could give."""
-    finite = jnp.isfinite(H).all() & jnp.isfinite(h).all() & jnp.isfinite(n)
-    clean = jnp.where(finite, H, 0)
-    trace = jnp.trace(clean)
-    lowest = jnp.linalg.eigvalsh(clean)[0]
-    possible = jnp.bool_(True) if reach is None else trace <= n * reach * (1 + 1e-3)
-    return finite & (n > 0) & (lowest >= -1e-3 * jnp.maximum(trace, 1e-6)) & possible
+def believed(said: Quadratic, n: jax.Array, reach: jax.Array) -> tuple[Quadratic, jax.Array]:
+    """A message as it counts, and whether it could be what it claims; one that could not counts as nothing said.
 
-
-def quadratic_of(message: Summary, own: Quadratic, own_rows: jax.Array, prior: jax.Array, share: Share) -> Quadratic:
-    """The silo's likelihood as the user reads it; where only parameters came, its own curvature stands in."""
-    D = prior.shape[0]
-    if share == "parameters":
-        H = own.H * (message.n / jnp.maximum(own_rows, 1))
-        return Quadratic(H, H @ message.h + prior * message.h)
-    return Quadratic(unpacked(message.H, D, share), message.h)
+    It must be finite, from some rows, its H without a negative direction (what rounding made negative is cut off), and
+    with no more curvature than n rows that curve by `reach` each could give.
+    """
+    finite = jnp.isfinite(said.H).all() & jnp.isfinite(said.h).all() & jnp.isfinite(n)
+    values, directions = jnp.linalg.eigh(jnp.where(finite, said.H, 0))
+    trace = values.sum()
+    real = finite & (n > 0) & (values[0] >= -1e-3 * jnp.maximum(trace, 1e-6)) & (trace <= n * reach * (1 + 1e-3))
+    H = (directions * jnp.maximum(values, 0)) @ directions.T
+    return Quadratic(jnp.where(real, H, 0), jnp.where(real, said.h, 0)), real

@@ -4,12 +4,10 @@ The first message is around the silo's own ridge optimum; the later ones are aro
 searches, so that silos can be pooled. The personal model is made from the silo's own rows and the others' messages.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
-from confrere.borrowing.candidates import Problem, Verdict, judge, total
+from confrere.borrowing.candidates import Problem, Verdict, judge
 from confrere.borrowing.glm import (
     ITERATIONS,
     Quadratic,
@@ -21,21 +19,21 @@ from confrere.borrowing.glm import (
     scores_of,
     to_params,
 )
-from confrere.borrowing.local import LabelScale, label_scale
+from confrere.borrowing.local import LabelScale, alone, label_scale
 from confrere.borrowing.summary import (
+    SEARCHING,
     Share,
-    Summary,
-    believable,
-    noise_precision,
+    believed,
     own_optimum,
-    quadratic_of,
     summarise,
+    unpacked,
     without_rare_cells,
 )
 from confrere.core import Block, Client, Inbox, Tree
 from confrere.models import Model
 
-FOLD_KEY = 20201  # folds are drawn anew for no reason: the same silo, the same folds
+FOLD_KEY = 20201  # with the silo's number it makes the key of its folds: the same silo, the same folds
+SHARPEST = 1e12  # the most that one row of a least-squares silo may curve, in units of the user's labels
 
 
 def summaries(model: Model, share: Share, min_cell: int, candidates: tuple[str, ...]) -> Client:
@@ -51,15 +49,17 @@ def summaries(model: Model, share: Share, min_cell: int, candidates: tuple[str, 
         count, precision, params = private
         rows = without_rare_cells(rows_of(model, data), min_cell)
         prior = prior_of(rows, params, model)
-        own = own_optimum(rows, model.task, prior, jnp.where(count == 0, ITERATIONS, 0))
-        precision = jnp.where(count == 0, noise_precision(rows, own, model.task), precision)
+        own, noise = own_optimum(rows, model.task, prior, jnp.where(count == 0, ITERATIONS, 0))
+        precision = jnp.where(count == 0, noise, precision)
         point = jnp.where(count == 0, own, inbox.shared["x"])
         message = summarise(rows, point, precision, model.task, share)
+        if share not in SEARCHING:  # once is enough
+            message = jax.tree.map(lambda a: jnp.where(count == 0, a, 0), message)
         return {"x": message, "told": {"id": data.id}}, (count + 1, precision, params)
 
     def personal(inbox, private, data):
-        verdict = listen(model, share, candidates, inbox, private, data)
-        return to_params(verdict.theta, private[2], model)
+        params = private[-1]
+        return to_params(listen(model, share, min_cell, candidates, inbox, private, data).theta, params, model)
 
     return Client(init, update, personal)
 
@@ -70,65 +70,78 @@ def prior_of(rows: Rows, params: Tree, model: Model) -> jax.Array:
 
 
 def listen(
-    model: Model, share: Share, candidates: tuple[str, ...], inbox: Inbox, private: Tree, data: Block
+    model: Model, share: Share, min_cell: int, candidates: tuple[str, ...], inbox: Inbox, private: Tree, data: Block
 ) -> Verdict:
     """The verdict of one silo on all it has heard, in the units of its labels."""
     _, precision, params = private
-    rows = rows_of(model, data)
-    prior, task = prior_of(rows, params, model), model.task
-    problem = what_others_say(inbox.shared, rows, prior, precision, data.id, share, task)
+    rows, task, scores = rows_of(model, data), model.task, scores_of(params, model)
+    sent = without_rare_cells(rows, min_cell)
+    prior = prior_of(rows, params, model)
+    scale = label_scale(rows) if task == "regression" else None
+    standard = rows if scale is None else scale.standard(rows)
+    table, pool = inbox.shared["table"], inbox.shared["pool"]
+    said = likelihoods(table, standard, prior, scale, share, task)
+    together = without_own(pool, sent, jnp.where(is_own(table, data.id).any(), precision, 0), task)
+    together = together if scale is None else scale.restated(together)
+    problem = what_counts(table, data.id, said, together, pool["n"] > 0, prior, most_curvature(rows, scores, task))
     key = jax.random.fold_in(jax.random.key(FOLD_KEY), data.id)
-    scores = scores_of(params, model)
-    if task == "classification":
-        return judge(rows, task, scores, problem, key, candidates)
-    scale = label_scale(rows)
-    standard = restated(problem, scale)
-    verdict = judge(scale.standard(rows), task, scores, standard, key, candidates)
+    verdict = judge(standard, task, scores, problem, key, candidates)
+    if scale is None:
+        return verdict
     return verdict._replace(theta=scale.raw(verdict.theta), each=scale.raw(verdict.each))
 
 
-def what_others_say(
-    shared: dict[str, Any], rows: Rows, prior: jax.Array, precision, own_id, share: Share, task: str
-) -> Problem:
-    """The others' likelihoods, one by one and pooled; a message that cannot be true counts as none."""
-    table, D = shared["table"], prior.shape[0]
-    A0 = jnp.diag(prior)
-    weight = rows.weight.sum()
-    centre = own_optimum(rows, task, prior) if share == "parameters" else prior
-    own = expand(rows, centre, task) if share == "parameters" else Quadratic(A0, prior)
-    messages = Summary(table["h"], table["H"], table["n"], table["n"])
-    read = lambda one: quadratic_of(one, own, weight, prior, share)  # noqa: E731
-    each = jax.vmap(read)(messages)
-    is_own = (table["id"] == own_id) & (table["n"] > 0)
-    reach = None if task == "regression" else jnp.square(rows.X).sum(axis=1).max() * most_curvature(D, rows)
-    fit = jax.vmap(lambda H, h, n: believable(H, h, n, reach))(each.H, each.h, table["n"])
-    counts = fit & ~is_own
-    each = Quadratic(jnp.where(counts[:, None, None], each.H, 0), jnp.where(counts[:, None], each.h, 0))
-    pool = pooled(shared["pool"], rows, precision, is_own.any(), task)
-    searched = (shared["pool"]["n"] > 0) & (fit | is_own | (table["n"] == 0)).all()
-    one_shot = total(each)
-    pool = Quadratic(jnp.where(searched, pool.H, one_shot.H), jnp.where(searched, pool.h, one_shot.h))
-    return Problem(prior, each, pool, counts)
+def is_own(table: dict[str, jax.Array], own_id: jax.Array) -> jax.Array:
+    """Which row of the table is the silo's own [N]; blank rows are nobody's."""
+    return (table["id"] == own_id) & (table["n"] > 0)
 
 
-def most_curvature(D: int, rows: Rows) -> float:
-    """The largest sum of second derivatives of one row's loss by its scores."""
-    scores = D // rows.X.shape[1]
-    return 0.25 if scores == 1 else 1 - 1 / scores
+def likelihoods(
+    table: dict[str, jax.Array], rows: Rows, prior: jax.Array, scale: LabelScale | None, share: Share, task: str
+) -> Quadratic:
+    """The table as the user reads it [N, ...], in standard units of the user's labels.
+
+    Where only parameters came, the curvature of the user's own rows (per row) stands in: h_i = (H_i + A0) w_i.
+    """
+    if share != "parameters":
+        said = Quadratic(jax.vmap(lambda H: unpacked(H, prior.shape[0], share))(table["H"]), table["h"])
+        return said if scale is None else scale.restated(said)
+    weighted, theta = alone(rows, task, prior)
+    per_row = expand(weighted, theta, task).H / jnp.maximum(rows.weight.sum(), 1)
+    w = table["h"] if scale is None else scale.inverse(table["h"])
+    H = table["n"][:, None, None] * per_row
+    return Quadratic(H, jnp.einsum("nij,nj->ni", H, w) + prior * w)
 
 
-def pooled(pool: dict[str, jax.Array], rows: Rows, precision, included, task: str) -> Quadratic:
-    """The others' summed losses around their common point: without the silo's own, if they are in the sum."""
-    own = expand(rows, pool["point"], task)
-    factor = jnp.where(included, precision, 0)
-    return Quadratic(pool["H"] - factor * own.H, pool["h"] - factor * own.h)
+def without_own(pool: dict[str, jax.Array], sent: Rows, precision: jax.Array, task: str) -> Quadratic:
+    """The others' summed losses around their common point, less the silo's own as it sent them (precision 0: never)."""
+    own = expand(sent, pool["point"], task)
+    return Quadratic(pool["H"] - precision * own.H, pool["h"] - precision * own.h)
 
 
-def restated(problem: Problem, scale: LabelScale) -> Problem:
-    """The others' likelihoods of w = spread * u + centre e, as likelihoods of u."""
+def what_counts(
+    table: dict[str, jax.Array], own_id: jax.Array, said: Quadratic, together: Quadratic, searched: jax.Array,
+    prior: jax.Array, reach: jax.Array,
+) -> Problem:  # fmt: skip
+    """The others' likelihoods, one by one and pooled; a message that cannot be true counts as none.
 
-    def of(quadratic: Quadratic) -> Quadratic:
-        (H, h), (centre, spread) = quadratic, scale
-        return Quadratic(H * spread**2, (h - H[..., -1] * centre) * spread)
+    If there is one, or the pooled sums cannot be true, or there was no search, the pool is the sum of what counts.
+    """
+    own, n = is_own(table, own_id), table["n"]
+    each, real = jax.vmap(lambda H, h, n: believed(Quadratic(H, h), n, reach))(said.H, said.h, n)
+    each = Quadratic(jnp.where(own[:, None, None], 0, each.H), jnp.where(own[:, None], 0, each.h))
+    together, possible = believed(together, jnp.where(own, 0, n).sum(), reach)
+    searched = searched & possible & (real | own | (n == 0)).all()
+    pool = Quadratic(jnp.where(searched, together.H, each.H.sum(0)), jnp.where(searched, together.h, each.h.sum(0)))
+    return Problem(prior, each, pool, real & ~own)
 
-    return problem._replace(others=of(problem.others), pool=of(problem.pool))
+
+def most_curvature(rows: Rows, scores: int, task: str) -> jax.Array:
+    """The largest trace of the second derivatives of one row's loss that the user believes.
+
+    It grows with |x|^2: as far as the user's own rows reach, but at least as far as those of standardised features do.
+    """
+    farthest = jnp.maximum(jnp.square(rows.X).sum(axis=1).max(), 4 * rows.X.shape[1])
+    if task == "regression":
+        return farthest * SHARPEST
+    return farthest * (0.25 if scores == 1 else 1 - 1 / scores)

@@ -1,8 +1,10 @@
 """The mixer of evidence-weighted borrowing: it keeps every silo's summary, and searches the point that pools them.
 
 The first message of a silo is kept in a table. From the later ones, which are around a common point x, comes Newton's
-next point: x + t ((A0 + sum H_i)^-1 sum h_i - x), where t starts at 1 and is quartered whenever the summed loss rose
-(a forged message cannot send the search astray). Only sums enter there, so that they could be made securely.
+next point: x - t (R + sum H_i)^-1 (R x + sum g_i), where R is a small ridge and t starts at 1 and is quartered whenever
+the summed loss rose (a forged message cannot send the search astray). Only sums enter there, so that they could be made
+securely. A step is made when everybody is there who was ever heard; with a newcomer the search begins anew, and until
+its next step there are no pooled sums (n = 0): readers then add up the table.
 
 With a user, that silo sends nothing, and the table and the pooled sums go to it alone.
 """
@@ -13,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from confrere.borrowing.glm import solve
-from confrere.borrowing.summary import Share, Summary, unpacked
+from confrere.borrowing.summary import SEARCHING, Share, Summary, unpacked
 from confrere.core import Inbox, Listener, Mixed, Mixer, present, rows_where, silo_count
 
 BACK = 0.25
@@ -26,11 +28,11 @@ class Search(NamedTuple):
 
     trial: jax.Array  # [D] the point that silos expand around next
     point: jax.Array  # [D] the best so far
-    value: jax.Array  # the summed loss there, with the prior; infinite before the first
+    value: jax.Array  # the summed loss there, with the ridge; NONE before the first
     H: jax.Array  # [D, D] summed curvature there
     h: jax.Array  # [D]
-    n: jax.Array  # rows behind it; 0: nothing yet
-    length: jax.Array
+    n: jax.Array  # rows behind it; 0: nothing yet from all who were heard
+    length: jax.Array  # of the step to the trial point; 1 is Newton's
 
 
 def bulletin(user=None, share: Share = "full") -> Mixer:
@@ -53,9 +55,9 @@ def bulletin(user=None, share: Share = "full") -> Mixer:
         new = {**message["x"]._asdict(), "id": message["told"]["id"]}
         table = rows_where(fresh, {k: new[k] for k in table}, table)
         complete = (here >= heard).all() & heard.any()
-        if share in ("full", "sum"):
+        if share in SEARCHING:
             search = stepped(search, message["x"], here & heard, complete)
-        restart = search._replace(value=jnp.full_like(search.value, NONE))
+        restart = search._replace(value=jnp.full_like(search.value, NONE), n=jnp.zeros_like(search.n))
         search = jax.tree.map(lambda a, b: jnp.where(fresh.any(), a, b), restart, search)
         mass = here.sum(dtype=search.n.dtype)
         inbox = inbox_of(search, delivered(table, share), mass)
@@ -88,16 +90,16 @@ def inbox_of(search: Search, table: dict[str, jax.Array], mass: jax.Array) -> In
 def stepped(search: Search, message: Summary, who: jax.Array, complete: jax.Array) -> Search:
     """One step of the damped search from messages around the trial point; none if not all are there."""
     D = search.point.shape[0]
-    prior = jnp.full(D, RIDGE, search.point.dtype)
     H = unpacked(jnp.where(who[:, None], message.H, 0).sum(0), D, "full")
     h = jnp.where(who[:, None], message.h, 0).sum(0)
-    value = jnp.where(who, message.loss, 0).sum() + 0.5 * prior @ jnp.square(search.trial)
+    value = jnp.where(who, message.loss, 0).sum() + 0.5 * RIDGE * jnp.square(search.trial).sum()
     rows = jnp.where(who, message.n, 0).sum()
     better = value <= search.value
     found = Search(search.trial, search.trial, value, H, h, rows, jnp.ones_like(value))
     worse = search._replace(length=search.length * BACK)
     now = jax.tree.map(lambda a, b: jnp.where(better, a, b), found, worse)
-    target = solve(now.H + jnp.diag(prior), now.h)
-    target = jnp.where(jnp.isfinite(target).all(), target, now.point)  # a forged curvature may be no curvature
-    now = now._replace(trial=now.point + now.length * (target - now.point))
+    curvature = now.H + RIDGE * jnp.eye(D, dtype=H.dtype)
+    step = solve(curvature, now.h - curvature @ now.point)
+    step = jnp.where(jnp.isfinite(step).all(), step, 0)  # a forged curvature may be no curvature
+    now = now._replace(trial=now.point + now.length * step)
     return jax.tree.map(lambda a, b: jnp.where(complete, a, b), now, search)
