@@ -69,7 +69,18 @@ def test_an_algorithm_without_numbers_has_one_candidate():
         ([cf.local], {"lr": "fast"}, "must be a number"),
         ([cf.local], {"lr": [-1.0]}, "lr"),
     ],
-    ids=["twice", "none", "unknown", "unknown-algorithm", "unknown-number", "static", "empty", "nan", "word", "negative"],
+    ids=[
+        "twice",
+        "none",
+        "unknown",
+        "unknown-algorithm",
+        "unknown-number",
+        "static",
+        "empty",
+        "nan",
+        "word",
+        "negative",
+    ],
 )
 def test_what_cannot_be_right_is_refused(algorithms, grid, words):
     with pytest.raises(ValueError, match=words):

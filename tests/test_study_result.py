@@ -81,7 +81,10 @@ def test_a_cell_has_a_last_and_a_best_model():
     assert found.table()["mean"].to_list() == [0.7]
     assert found.table(at="best")["mean"].to_list() == [0.9]
     assert found.table(at="best")["chosen"].to_list() == ["lr 1; rounds 1 to 1"]
-    assert found.cells().select("chosen", "value", "round", "lr").rows() == [("last", 0.7, 2, 0.1), ("best", 0.9, 1, 1.0)]
+    assert found.cells().select("chosen", "value", "round", "lr").rows() == [
+        ("last", 0.7, 2, 0.1),
+        ("best", 0.9, 1, 1.0),
+    ]
 
 
 def test_budgets_name_the_last_round_that_respects_them():

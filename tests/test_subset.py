@@ -61,7 +61,9 @@ def test_one_draw_is_the_same_alone_and_among_others():
 
 
 def test_rows_that_no_bit_tells_apart_are_taken_in_order(monkeypatch):
-    monkeypatch.setattr("confrere.clients.subset.random_bits", lambda keys, words, bit: jnp.zeros((words, 1), jnp.uint32))
+    monkeypatch.setattr(
+        "confrere.clients.subset.random_bits", lambda keys, words, bit: jnp.zeros((words, 1), jnp.uint32)
+    )
     packed = draw_lanes(jnp.zeros((1, 2), jnp.uint32), jnp.array([70]), 3, 40)
     bits = (np.asarray(packed)[:, 0, None] >> np.arange(32)) & 1
     assert bits.reshape(-1)[:70].tolist() == [1] * 40 + [0] * 30
