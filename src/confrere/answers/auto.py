@@ -12,7 +12,7 @@ from confrere.algorithms import evidence
 from confrere.answers import words
 from confrere.answers.answer import AnswerWarning
 from confrere.borrowing.candidates import Verdict, second_class
-from confrere.borrowing.glm import Rows, rows_of, to_params
+from confrere.borrowing.glm import QUICK_COMPILATION, Rows, rows_of, to_params
 from confrere.borrowing.summary import Share
 from confrere.clients.summaries import listen
 from confrere.core import Block, Tree, silo_view
@@ -75,8 +75,7 @@ def exchange(setup: Setup, rounds: int, user: jax.Array, params: Tree, block: Bl
     )
 
 
-# Most of the time goes into small factorisations, which a library does: optimising the rest delays the first answer.
-_exchange = jax.jit(exchange, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 1})
+_exchange = jax.jit(exchange, static_argnums=(0, 1), compiler_options=QUICK_COMPILATION)
 
 
 def who_counted(silos: Silos, user: int, share: Share, table: Tree, verdict: Verdict) -> dict[str, Any]:

@@ -51,13 +51,13 @@ def trials(
 ) -> list[list[Trial]]:  # fmt: skip
     """Per algorithm, every set of numbers with its score (NaN where it diverged)."""
     found = contenders(algorithms, grid, {}, rounds)
-    count = Counter(progress, sum(how.experiments(c) for c in found))
+    count = Counter(progress, sum(FOLDS * len(c.candidates) for c in found))
     return [tried(case, how, c, count) for c in found]
 
 
 def tried(case: Case, how: Settings, contender: Contender, count: Counter) -> list[Trial]:
     """Every set of numbers of one algorithm."""
-    [(_, scores)] = cross_validate(how, contender._replace(settled=False), case.shape, [case], count)
+    [(_, scores)] = cross_validate(how, contender, case.shape, [case], count, always=True)
     return [
         Trial(contender.name, dict(point), float(scores[k, -1]), contender)
         for k, point in enumerate(contender.candidates)

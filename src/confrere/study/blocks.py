@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.study.cases import Shape
 from confrere.study.engine import Curves, Program, Runs, case_curves
 
@@ -86,11 +87,12 @@ def block_program(program: Program, group: int, devices: tuple[Any, ...]) -> Cal
         curves = jax.lax.map(of_group, groups)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), curves)
 
+    compile = functools.partial(jax.jit, compiler_options=QUICK_COMPILATION if program.make.whole else None)
     if len(devices) == 1:
-        return jax.jit(on_device)
+        return compile(on_device)
     cases = jax.sharding.PartitionSpec("case")
     mesh = jax.sharding.Mesh(np.array(devices), ("case",))
-    return jax.jit(jax.shard_map(on_device, mesh=mesh, in_specs=cases, out_specs=cases, check_vma=False))
+    return compile(jax.shard_map(on_device, mesh=mesh, in_specs=cases, out_specs=cases, check_vma=False))
 
 
 def ask_for_all_cores() -> None:

@@ -25,6 +25,7 @@ class Program(NamedTuple):
     personal: bool  # whether the algorithm is told who the user is
     shared: bool  # whether all experiments of a case draw the same batches
     side_by_side: tuple[bool, bool] = (True, True)  # folds, candidates: at once, or one after the other
+    only_last: bool = False  # whether only the model of the last round is of interest
 
 
 class Runs(NamedTuple):
@@ -92,10 +93,14 @@ def experiment(program: Program, hyper, key, params: Tree, train: Block, held: F
 
     def one_round(state, _):
         state, record = algorithm.update(state, train, key)
-        return state, (measured(state), *scope(record, user))
+        return state, ({} if program.only_last else measured(state), *scope(record, user))
 
     start = algorithm.init(params, train)
-    _, (after, partners, borrowed) = jax.lax.scan(one_round, start, length=program.rounds)
+    end, (after, partners, borrowed) = jax.lax.scan(one_round, start, length=program.rounds)
+    if program.only_last:
+        unknown = jnp.full(program.rounds, jnp.nan)
+        curves = {name: jnp.append(unknown, value) for name, value in measured(end).items()}
+        return Curves(curves, partners, borrowed)
     before = measured(start)
     return Curves({name: jnp.concatenate([before[name][None], after[name]]) for name in after}, partners, borrowed)
 

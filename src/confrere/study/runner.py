@@ -85,10 +85,13 @@ def compute(
 
 
 def cross_validate(
-    settings: Settings, contender: Contender, shape: Shape, cases: Sequence[Case], count: Counter
+    settings: Settings, contender: Contender, shape: Shape, cases: Sequence[Case], count: Counter, always: bool = False
 ) -> list[tuple[Choice | None, np.ndarray]]:
-    """For every case what was chosen, and the scores of all candidates and rounds [P, R + 1]."""
-    if not settings.tunes(contender):
+    """For every case what was chosen, and the scores of all candidates and rounds [P, R + 1].
+
+    Where there is nothing to choose, nothing is run, unless the scores are wanted for themselves (`always`).
+    """
+    if not always and not settings.tunes(contender):
         return [(None, np.zeros((0, 0)))] * len(cases)
     everything = tuple(range(len(contender.candidates)))
     held_out = lambda case, model: cross_folds(case, model, settings.folds)  # noqa: E731
@@ -114,9 +117,11 @@ def curves_of(
         shape, folds, candidates, sum(a.size for a in jax.tree.leaves(spec)),
         (contender.rounds + 1) * (len(metrics) + 2), len(runs), settings.memory, len(jax.local_devices()),
     )  # fmt: skip
+    if contender.make.whole:  # curvatures and factorisations keep a processor busy by themselves
+        size = size._replace(group=1, groups=-(-len(runs) // len(jax.local_devices())))
     program = Program(
         contender.make, settings.model, metrics, contender.rounds, contender.personal, settings.shared_batches,
-        size.side_by_side,
+        size.side_by_side, contender.settled,
     )  # fmt: skip
     return run_blocks(program, size, runs, lambda cases: count.add(cases * folds * candidates))
 
