@@ -152,8 +152,7 @@ def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, 
     weights = candidate_weights(rows, task, n * score, names)
     last = jax.tree.map(lambda a: a[-1, : len(names)], fits)
     mixed = jax.tree.map(lambda a: jnp.tensordot(weights, a, 1), last)
-    spoke = jnp.trace(problem.others.H, axis1=1, axis2=2) > 0  # a silo that says nothing is of no relevance
-    relevance = jnp.where(spoke, mixed.relevance, 0)
+    relevance = jnp.where(problem.believed, mixed.relevance, 0)  # a silo that says nothing is of no relevance
     return Verdict(
         mixed.theta, weights, score, mixed.own, mixed.shares, relevance, last.theta, alone_score, problem.believed
     )

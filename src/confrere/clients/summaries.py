@@ -58,8 +58,8 @@ def summaries(model: Model, share: Share, min_cell: int, candidates: tuple[str, 
         return {"x": message, "told": {"id": data.id}}, (count + 1, precision, params)
 
     def personal(inbox, private, data):
-        params = private[-1]
-        return to_params(listen(model, share, min_cell, candidates, inbox, private, data).theta, params, model)
+        verdict = listen(model, share, candidates, inbox, private, data, min_cell)
+        return to_params(verdict.theta, private[2], model)
 
     return Client(init, update, personal)
 
@@ -70,25 +70,37 @@ def prior_of(rows: Rows, params: Tree, model: Model) -> jax.Array:
 
 
 def listen(
-    model: Model, share: Share, min_cell: int, candidates: tuple[str, ...], inbox: Inbox, private: Tree, data: Block
+    model: Model, share: Share, candidates: tuple[str, ...], inbox: Inbox, private: Tree, data: Block, min_cell: int = 1
 ) -> Verdict:
-    """The verdict of one silo on all it has heard, in the units of its labels."""
-    _, precision, params = private
-    rows, task, scores = rows_of(model, data), model.task, scores_of(params, model)
-    sent = without_rare_cells(rows, min_cell)
-    prior = prior_of(rows, params, model)
-    scale = label_scale(rows) if task == "regression" else None
+    """The verdict of one silo on all it has heard, in the units of its labels; `private` is the client's."""
+    rows = rows_of(model, data)
+    scale = label_scale(rows) if model.task == "regression" else None
     standard = rows if scale is None else scale.standard(rows)
-    table, pool = inbox.shared["table"], inbox.shared["pool"]
-    said = likelihoods(table, standard, prior, scale, share, task)
-    together = without_own(pool, sent, jnp.where(is_own(table, data.id).any(), precision, 0), task)
-    together = together if scale is None else scale.restated(together)
-    problem = what_counts(table, data.id, said, together, pool["n"] > 0, prior, most_curvature(rows, scores, task))
+    sent = without_rare_cells(rows, min_cell)
+    problem = what_others_say(model, share, inbox, private, data.id, rows, sent)
     key = jax.random.fold_in(jax.random.key(FOLD_KEY), data.id)
-    verdict = judge(standard, task, scores, problem, key, candidates)
+    verdict = judge(standard, model.task, scores_of(private[2], model), problem, key, candidates)
     if scale is None:
         return verdict
     return verdict._replace(theta=scale.raw(verdict.theta), each=scale.raw(verdict.each))
+
+
+def what_others_say(
+    model: Model, share: Share, inbox: Inbox, private: Tree, own_id: jax.Array, rows: Rows, sent: Rows
+) -> Problem:
+    """The others' likelihoods, one by one and pooled, in standard units of the user's labels.
+
+    rows: the user's; sent: the same as its own message described them (see `without_rare_cells`).
+    """
+    _, precision, params = private
+    prior, task = prior_of(rows, params, model), model.task
+    scale = label_scale(rows) if task == "regression" else None
+    table, pool = inbox.shared["table"], inbox.shared["pool"]
+    said = likelihoods(table, rows if scale is None else scale.standard(rows), prior, scale, share, task)
+    together = without_own(pool, sent, jnp.where(is_own(table, own_id).any(), precision, 0), task)
+    together = together if scale is None else scale.restated(together)
+    reach = most_curvature(rows, scores_of(params, model), task)
+    return what_counts(table, own_id, said, together, pool["n"] > 0, prior, reach)
 
 
 def is_own(table: dict[str, jax.Array], own_id: jax.Array) -> jax.Array:
