@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from confrere.borrowing.glm import Quadratic, rounding, solve
+from confrere.borrowing.glm import Quadratic, factor, solve
 
 INTERCEPT_VARIANCES = (0.05, 0.5, 5.0)
 VARIANCES = (0.001, 0.01, 0.05, 0.25, 1.0)
@@ -41,16 +41,23 @@ def messages(others: Quadratic, scores: int) -> Quadratic:
     tb, tw = jnp.asarray(GRID, others.h.dtype).T
     T = jnp.where(jnp.arange(D) >= D - scores, tb[:, None], tw[:, None])  # [G, D]
 
-    def one(H, h, t):
-        root = jnp.sqrt(t)
-        B = root[:, None] * H * root
-        both = jnp.concatenate([B, (root * h)[:, None]], axis=1)
-        lower = jnp.linalg.cholesky(jnp.eye(D, dtype=H.dtype) + B + rounding(B))
-        solved = solve_triangular(lower, solve_triangular(lower, both, lower=True), lower=True, trans=1)
-        P = solved[:, :-1] / root[:, None] / root
-        return Quadratic((P + P.T) / 2, solved[:, -1] / root)
+    def of_silo(H, h):
+        values, directions = jnp.linalg.eigh(H)
+        F = directions * jnp.sqrt(jnp.maximum(values, 0))  # H = F F'
+        return jax.vmap(lambda t: message(H, h, F, t))(T)
 
-    return jax.vmap(lambda H, h: jax.vmap(lambda t: one(H, h, t))(T))(others.H, others.h)
+    return jax.vmap(of_silo)(others.H, others.h)
+
+
+def message(H: jax.Array, h: jax.Array, F: jax.Array, t: jax.Array) -> Quadratic:
+    """P(T) and p(T) for T = diag(t) and H = F F'.
+
+    P is formed as F (I + F'TF)^-1 F', so that rounding cannot give it a negative direction.
+    """
+    eye, root = jnp.eye(len(t), dtype=t.dtype), jnp.sqrt(t)
+    lower, s = factor(eye + F.T @ (t[:, None] * F))
+    half = solve_triangular(lower, s[:, None] * F.T, lower=True)
+    return Quadratic(half.T @ half, solve(eye + root[:, None] * H * root, root * h) / root)
 
 
 def log_evidence(prior: Quadratic, own: Quadratic, centre: jax.Array) -> jax.Array:

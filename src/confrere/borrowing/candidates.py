@@ -63,9 +63,9 @@ def fold_of_rows(y: jax.Array, live: jax.Array, key: jax.Array, task: str, k: in
     m = y.shape[0]
     shuffle_key, offset_key = jax.random.split(key)
     classes = jnp.where(live, y.astype(jnp.int32) if task == "classification" else 0, jnp.iinfo(jnp.int32).max)
-    order = jnp.lexsort((jax.random.uniform(shuffle_key, (m,)), classes))
+    order = jnp.lexsort((jax.random.uniform(shuffle_key, (m,), jnp.float32), classes))
     place = jnp.zeros(m, jnp.int32).at[order].set(jnp.arange(m, dtype=jnp.int32))
-    return jnp.where(live, (place + jax.random.randint(offset_key, (), 0, k)) % k, k)
+    return jnp.where(live, (place + jax.random.randint(offset_key, (), 0, k, jnp.int32)) % k, k)
 
 
 def fit(rows: Rows, task: str, problem: Problem, said: Quadratic, names: tuple[str, ...]) -> Fitted:

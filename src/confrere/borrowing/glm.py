@@ -121,18 +121,23 @@ def derivatives(rows: Rows, theta: jax.Array, task: str) -> tuple[jax.Array, jax
     return gradient, jnp.einsum("mj,mcd,mk->jckd", weighted, second, rows.X).reshape(D, D)
 
 
-def rounding(A: jax.Array) -> jax.Array:
-    """A multiple of the unit matrix that is as large as what rounding leaves uncertain about a matrix A >= 0.
+def factor(A: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(L, s) with L L' = s A s, whose diagonal is 1, for a positive definite A.
 
-    Added to A, it lets Cholesky's method succeed where columns are copies of one another or a message is forged.
+    Features of any scale keep their digits so. What rounding leaves uncertain is added to the diagonal: Cholesky's
+    method then succeeds also where columns are copies of one another, or a message is forged.
     """
-    eye = jnp.eye(A.shape[0], dtype=A.dtype)
-    return 4 * jnp.finfo(A.dtype).eps * jnp.trace(A) * eye
+    D = A.shape[0]
+    s = jax.lax.rsqrt(jnp.maximum(jnp.diag(A), jnp.finfo(A.dtype).tiny))
+    uncertain = 4 * D * jnp.finfo(A.dtype).eps
+    return jnp.linalg.cholesky(s[:, None] * A * s + uncertain * jnp.eye(D, dtype=A.dtype)), s
 
 
 def solve(A: jax.Array, b: jax.Array) -> jax.Array:
     """A^-1 b for a positive definite A, to rounding."""
-    return cho_solve((jnp.linalg.cholesky(A + rounding(A)), True), b)
+    lower, s = factor(A)
+    across = s.reshape(-1, *(1,) * (b.ndim - 1))
+    return across * cho_solve((lower, True), across * b)
 
 
 def minimise(rows: Rows, task: str, A: jax.Array, b: jax.Array, start: jax.Array, most=ITERATIONS) -> jax.Array:
