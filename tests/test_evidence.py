@@ -518,7 +518,7 @@ def test_wrong_words_are_refused():
     with pytest.raises(ValueError, match="share='sum' needs a user"):
         cf.evidence(share="sum")
     for wrong in (["pair", "best"], [], "pair"):
-        with pytest.raises(ValueError, match="candidates must be some of pair, pair.3, joint, pool, local, local.1"):
+        with pytest.raises(ValueError, match=r"candidates must be some of pair, pair\.3, joint"):
             cf.evidence(candidates=wrong)
     with pytest.raises(ValueError, match="min_cell"):
         cf.evidence(min_cell=0)

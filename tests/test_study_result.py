@@ -68,7 +68,7 @@ def test_a_single_seed_has_no_deviation_and_no_interval():
 
 
 def test_the_table_says_which_numbers_were_chosen_and_how_often():
-    cells = final([0.7, 0.8], "x", hyper=({"lr": 0.1},)) + [cell("x", "a", 2, hyper=({"lr": 1.0},))]
+    cells = [*final([0.7, 0.8], "x", hyper=({"lr": 0.1},)), cell("x", "a", 2, hyper=({"lr": 1.0},))]
     assert result(cells).table()["chosen"].to_list() == ["lr 0.1 (2); lr 1 (1)"]
 
 
@@ -121,7 +121,7 @@ def test_curves_are_means_or_every_seed_with_its_traffic():
 
 def test_what_is_saved_is_loaded_again(tmp_path):
     diverged = {"curves": {"accuracy": np.array([[0.5, np.nan, np.inf]])}, "tried": np.array([[0.1, np.nan, -np.inf]])}
-    first = result(final([0.7, 0.9], "x") + [cell("y", **diverged)], origin="by hand")
+    first = result([*final([0.7, 0.9], "x"), cell("y", **diverged)], origin="by hand")
     first.save(tmp_path / "out")
     first.save(tmp_path / "one.json")
     first.save(tmp_path / "one.parquet")
@@ -161,7 +161,7 @@ def test_plots_are_drawn_and_written(tmp_path, kind):
 
 def test_what_is_unknown_is_refused_by_name():
     found = result(final([0.7], "x"))
-    with pytest.raises(ValueError, match="rmse.*accuracy"):
+    with pytest.raises(ValueError, match=r"rmse.*accuracy"):
         found.table("rmse")
     with pytest.raises(KeyError, match="no algorithm 'z'"):
         found.paired("x", "z")

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.algorithms import evidence
+from confrere.algorithms import EVIDENCE_ROUNDS, evidence
 from confrere.answers import words
 from confrere.answers.answer import AnswerWarning
-from confrere.borrowing.candidates import Verdict, second_class
+from confrere.borrowing.candidates import CANDIDATES, Verdict, second_class
 from confrere.borrowing.glm import QUICK_COMPILATION, Rows, rows_of, to_params
 from confrere.borrowing.summary import Share
 from confrere.clients.summaries import listen
@@ -44,12 +44,12 @@ class Heard(NamedTuple):
 def by_evidence(silos: Silos, user: int, model: Model, share: Share, min_cell: int, prevalence: float | None) -> Heard:
     """Run the exchange, let the user judge, and say what came of it."""
     recipe = evidence(user, share=share, min_cell=min_cell)
-    names = recipe.static["candidates"]
+    names = CANDIDATES
     block = silos.block("train", round_up(max(len(s.y) for s in silos.silos)))
     block = on_devices(block, model)
     params = initial_params(model, silos, jax.random.key(0))
     setup = Setup(recipe.bound, model, (), False, ())
-    table, verdict = jax.device_get(_exchange(setup, recipe.rounds, jnp.int32(user), params, block))
+    table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, jnp.int32(user), params, block))
     rows = rows_of(model, jax.tree.map(lambda a: a[user], block))
     notes = warn_about(rows, model, silos.names[user], prevalence)
     theta = verdict.theta if prevalence is None else with_prevalence(rows, verdict, names, model, prevalence)
@@ -58,9 +58,9 @@ def by_evidence(silos: Silos, user: int, model: Model, share: Share, min_cell: i
     return Heard(
         to_params(jnp.asarray(theta), params, model), **found,
         candidates=dict(zip(names, map(float, verdict.weights), strict=True)), scores=scores,
-        shared=what_was_sent(silos, user, share, setup, recipe.rounds, params, block),
+        shared=what_was_sent(silos, user, share, setup, EVIDENCE_ROUNDS, params, block),
         reason=in_words(silos.names[user], found, verdict, model, notes), notes=notes,
-        make_history=lambda: simulate(recipe, model, silos, recipe.rounds, user=user, record=("weights", "norm")),
+        make_history=lambda: simulate(recipe, model, silos, EVIDENCE_ROUNDS, user=user, record=("weights", "norm")),
     )  # fmt: skip
 
 
@@ -69,9 +69,9 @@ def exchange(setup: Setup, rounds: int, user: jax.Array, params: Tree, block: Bl
     hyper = {"user": user}
     state = rollout(setup, rounds, hyper, jax.random.key(0), params, block, block, user).state
     inbox, private, own = silo_view(setup.algorithm(hyper).mixer, state, block, user)
-    how = dict(setup.make.static)
+    how: dict[str, Any] = dict(setup.make.static)
     return inbox.shared["table"], listen(
-        setup.model, how["share"], how["min_cell"], how["candidates"], inbox, private, own
+        setup.model, how["share"], how["candidates"], inbox, private, own, how["min_cell"]
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from confrere import algorithms
@@ -59,6 +60,6 @@ def on_test_rows(case: Case, fitted: Predictor) -> dict[str, float]:
         return {}
     if fitted.model.task == "regression":
         return {"test_rmse": float(np.sqrt(np.mean(np.square(fitted.predict(X) - y))))}
-    scores = np.log(np.maximum(fitted.predict_proba(X), 1e-30))
-    y, live = y.astype(np.int32), np.ones(len(y), bool)
-    return {f"test_{name}": float(METRICS[name](scores, y, live)) for name in ("accuracy", "log_loss", "auroc")}
+    scores = jnp.log(jnp.maximum(fitted.predict_proba(X), 1e-30))
+    classes, live = jnp.asarray(y, jnp.int32), jnp.ones(len(y), bool)
+    return {f"test_{name}": float(METRICS[name](scores, classes, live)) for name in ("accuracy", "log_loss", "auroc")}

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from confrere.core import Tree
@@ -37,7 +38,7 @@ class Predictor:
 
     def features(self, rows: Any) -> np.ndarray:
         """Rows as features [rows, features]; what does not fit is refused."""
-        if self.encoding is not None and not isinstance(rows, np.ndarray | list | jax.Array):
+        if self.encoding is not None and not isinstance(rows, (np.ndarray, list, jax.Array)):
             return self.encoding.transform(rows, silo=self.user)
         X = np.asarray(rows, float)
         if X.ndim != 2 or X.shape[1] != len(self.feature_names):
@@ -52,7 +53,7 @@ class Predictor:
 
     def scores(self, rows: Any) -> list[tuple[float, np.ndarray]]:
         """Every member's weight and scores."""
-        X = self.features(rows)
+        X = jnp.asarray(self.features(rows))
         return [(weight, np.asarray(self.model.apply(params, X))) for weight, params in self.members]
 
     def predict_proba(self, rows: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from confrere.borrowing.glm import Quadratic, factor, solve
+from confrere.borrowing.glm import Quadratic, factor, forward, solve
 
 INTERCEPT_VARIANCES = (0.05, 0.5, 5.0)
 VARIANCES = (0.001, 0.01, 0.05, 0.25, 1.0)
@@ -56,7 +56,7 @@ def message(H: jax.Array, h: jax.Array, F: jax.Array, t: jax.Array) -> Quadratic
     """
     eye, root = jnp.eye(len(t), dtype=t.dtype), jnp.sqrt(t)
     lower, s = factor(eye + F.T @ (t[:, None] * F))
-    half = solve_triangular(lower, s[:, None] * F.T, lower=True)
+    half = forward(lower, s[:, None] * F.T)
     return Quadratic(half.T @ half, solve(eye + root[:, None] * H * root, root * h) / root)
 
 

@@ -136,8 +136,23 @@ def factor(A: jax.Array) -> tuple[jax.Array, jax.Array]:
 def solve(A: jax.Array, b: jax.Array) -> jax.Array:
     """A^-1 b for a positive definite A, to rounding."""
     lower, s = factor(A)
-    across = s.reshape(-1, *(1,) * (b.ndim - 1))
-    return across * cho_solve((lower, True), across * b)
+    if b.ndim == 1:
+        return s * cho_solve((lower, True), s * b)
+    half = forward(lower, jnp.diag(s))
+    return half.T @ (half @ b)
+
+
+def forward(lower: jax.Array, R: jax.Array) -> jax.Array:
+    """lower^-1 R for a matrix R, row by row.
+
+    LAPACK's own routine for several columns starts threads from some 30 parameters on, which cost a thousand times more
+    than the work itself when another process keeps the cores busy.
+    """
+
+    def row(i, done):
+        return done.at[i].set((R[i] - lower[i] @ done) / lower[i, i])
+
+    return jax.lax.fori_loop(0, len(R), row, jnp.zeros_like(R))
 
 
 def minimise(rows: Rows, task: str, A: jax.Array, b: jax.Array, start: jax.Array, most=ITERATIONS) -> jax.Array:

@@ -93,7 +93,8 @@ def experiment(program: Program, hyper, key, params: Tree, train: Block, held: F
 
     def one_round(state, _):
         state, record = algorithm.update(state, train, key)
-        return state, ({} if program.only_last else measured(state), *scope(record, user))
+        now: dict[str, jax.Array] = {} if program.only_last else measured(state)
+        return state, (now, *scope(record, user))
 
     start = algorithm.init(params, train)
     end, (after, partners, borrowed) = jax.lax.scan(one_round, start, length=program.rounds)
