@@ -17,7 +17,7 @@ from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.study.cases import Shape
 from confrere.study.engine import Curves, Program, Runs, case_curves
 
-SIDE_BY_SIDE = 1 << 17  # numbers (experiments x silos x rows) that keep a processor busy; more only needs more memory
+SIDE_BY_SIDE = 1 << 16  # numbers (experiments x silos x rows) that keep a processor busy; more only needs more memory
 AT_MOST = 64  # cases side by side
 
 
