@@ -5,8 +5,8 @@ full: take the numbers bit by bit, from the highest. The rows whose bit is 0 com
 are no more than are still wanted all of them are taken, and the choice goes on among the others; else it goes on among
 them. 32 rows share a machine word, one bit each, so that a bit of all rows is drawn and counted in a few operations.
 
-The law is that of a shuffle cut off after b rows: every set of b rows has the same chance. Rows whose 32 bits agree are
-ordered by their place; two rows do so with a chance of 2^-32.
+The law is that of a shuffle cut off after b rows: every set of b rows has the same chance. Rows whose 31 bits agree are
+ordered by their place; two rows do so with a chance of 2^-31 or less.
 
 Many draws at once (silos, experiments) are laid side by side in the last axis, whatever `vmap` they come from: that is
 the axis along which a processor works on several numbers at a time.
@@ -17,9 +17,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from confrere.clients.shuffle import mixed
+from confrere.clients.shuffle import BITS, WORD, random_bits
 
-WORD = 32  # rows that share a machine word, and bits of a row's random number
 AT_ONCE = 4  # bits between two looks at whether all is decided
 
 
@@ -61,17 +60,12 @@ def live_bits(words: int, sizes: jax.Array) -> jax.Array:
     return jnp.where(left == WORD, ~jnp.uint32(0), (jnp.uint32(1) << (left % WORD)) - 1)
 
 
-def random_bits(keys: jax.Array, words: int, bit: jax.Array) -> jax.Array:
-    """One random bit per row, 32 rows a word [words, L]: the given bit of every row's random number."""
-    number = jnp.arange(words, dtype=jnp.uint32)[:, None] * WORD + bit.astype(jnp.uint32)
-    return mixed(mixed(number * jnp.uint32(0x9E3779B9) + keys[:, 0]) ^ keys[:, 1])
-
-
 def draw_lanes(keys: jax.Array, sizes: jax.Array, words: int, count: int) -> jax.Array:
     """The rows of L draws as bits [words, L]."""
+    place = jnp.arange(words, dtype=jnp.uint32)[:, None]
 
     def narrow(bit, chosen, rest, missing, rivals):
-        zeros = rest & ~random_bits(keys, words, bit)
+        zeros = rest & ~random_bits(keys[:, 0], keys[:, 1], place, bit)
         found = jax.lax.population_count(zeros).sum(axis=0, dtype=jnp.int32)
         take = found <= missing
         chosen = jnp.where(take, chosen | zeros, chosen)
@@ -86,7 +80,7 @@ def draw_lanes(keys: jax.Array, sizes: jax.Array, words: int, count: int) -> jax
 
     def undecided(carry):
         bit, _, _, missing, rivals = carry
-        return (bit < WORD) & ((missing > 0) & (rivals > missing)).any()
+        return (bit < BITS) & ((missing > 0) & (rivals > missing)).any()
 
     live = live_bits(words, sizes)
     start = (jnp.int32(0), jnp.zeros_like(live), live, jnp.minimum(count, sizes), sizes)
