@@ -165,3 +165,27 @@ def attractor(
             print_json(report)
         else:
             tables.show_attractor(report)
+
+
+@app.command("auto", epilog="Example: confrere reproduce auto --quick")
+def auto(
+    seeds: Annotated[int | None, typer.Option(min=1, help="Deals of every cell [default: 20; 2 with --quick].")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few cells only: to see that it works.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The study behind `auto`: which candidates it averages, on data sets kept for that choice, and where it loses.
+
+    MNIST, CIFAR-10, heart disease and the weather are read from CONFRERE_DATA. About half an hour with 20 seeds.
+    """
+    with for_people():
+        start_jax()
+        from confrere.cli import auto_tables
+        from confrere.reproduce.auto import study
+
+        with progress_bar("Cells", hidden=quiet or json) as progress:
+            report = study(seeds or (2 if quick else 20), quick, progress)
+        if json:
+            print_json(report)
+        else:
+            auto_tables.show_study(report)

@@ -1,0 +1,150 @@
+"""The cells on which the choice made for `auto` was confirmed, once it was made; and checks that have one right answer.
+
+The method was designed on Titanic, heart disease, breast cancer, diabetes and simulated cells; digits showed its
+weakness afterwards. None of them took part in the choice of the local candidates.
+"""
+
+from collections.abc import Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from confrere.data.titanic import Passengers, SplitName, passengers, split_passengers, titanic_file
+from confrere.reproduce import auto_tables as tables
+from confrere.reproduce.auto_cells import (
+    Cell,
+    Dealt,
+    Pair,
+    Task,
+    deal_parity,
+    equally,
+    flipped,
+    hand_out,
+    standardised,
+    turned,
+)
+
+SKEW = ({0: 9.0, 1: 1.0}, {0: 1.0, 1: 9.0})
+FEATURES = 8  # of simulated rows
+SPREAD = {"small": 0.15, "big": 0.8}  # how far simulated silos' coefficients are from the user's
+SPLITS: tuple[SplitName, ...] = ("age-strict", "age-some")
+
+
+def deal_digits(variant: str, rows: int, seed: int) -> Dealt:
+    """Odd against even as with MNIST, the 64 pixels in 20 components of the training rows."""
+    dealt = deal_parity(tables.digits, 400, variant, rows, seed)
+    mean, directions = tables.components(np.concatenate([dealt.user[0], *(X for X, _ in dealt.others)]))
+    small = lambda pair: ((pair[0] - mean) @ directions, pair[1])  # noqa: E731
+    return Dealt(small(dealt.user), [small(pair) for pair in dealt.others], small(dealt.test))
+
+
+def deal_bundled(source: str, task: Task, variant: str, rows: int, seed: int) -> Dealt:
+    """Breast cancer or diabetes: four other silos of 60."""
+    rng = np.random.default_rng(seed)
+    table = tables.breast_cancer() if source == "breast" else tables.diabetes()
+    if task == "classification":
+        table = table._replace(y=table.group)
+    natural = dict(enumerate(np.bincount(table.group).tolist()))
+    shares = [natural] + [SKEW[i % 2] if variant == "skew" else natural for i in range(4)]
+    dealt = standardised(hand_out(table, rng, shares, [rows] + [60] * 4, 140, None))
+    if variant == "shift":
+        return turned(dealt, [0, 1], rng)
+    return flipped(dealt, {"flip": [0, 1], "allflip": range(4)}.get(variant, []), task)
+
+
+@cache
+def passenger_table() -> Passengers:
+    """The prepared passengers."""
+    return passengers(titanic_file())
+
+
+def deal_titanic(split: SplitName, user: int, flip: Sequence[int], seed: int) -> Dealt:
+    """The paper's halves: the user trains on one and is tested on the other, the others train on all rows."""
+    silos = split_passengers(passenger_table(), split, seed).for_user(user)
+    own, *others = [silos.silos[user], *(silo for i, silo in enumerate(silos.silos) if i != user)]
+    return flipped(Dealt(own.rows("train"), [silo.rows("train") for silo in others], own.rows("test")), flip)
+
+
+def deal_heart(user: int, flip: Sequence[int], seed: int) -> Dealt:
+    """Half of one hospital's patients for training, all of the others'."""
+    table, rng = tables.heart_disease(), np.random.default_rng(seed)
+    sizes = np.bincount(table.group).tolist()
+    order = [user, *(i for i in range(len(sizes)) if i != user)]
+    half = sizes[user] // 2
+    counts = [half, *(sizes[i] for i in order[1:])]
+    dealt = hand_out(table, rng, [equally([i]) for i in order], counts, sizes[user] - half)
+    return flipped(standardised(dealt), flip)
+
+
+def deal_simulated(task: Task, variant: str, silos: int, rows: int, seed: int) -> Dealt:
+    """A linear truth, noise of a logistic or a normal; silos of 100 whose coefficients differ, or whose labels do."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(0, 0.5 if task == "regression" else 1.0, FEATURES + 1)
+
+    def draw(count: int, w: np.ndarray) -> Pair:
+        X = rng.normal(size=(count, FEATURES))
+        z = X @ w[:-1] + w[-1]
+        return X, (z + rng.normal(size=count) if task == "regression" else (z + rng.logistic(size=count) > 0).astype(int))
+
+    def other(i: int) -> Pair:
+        if variant == "one-class":  # the others have one class each
+            X, y = draw(1000, truth)
+            kept = np.flatnonzero(y == i % 2)[:100]
+            return X[kept], y[kept]
+        if variant == "alone" and i > 0:  # one silo is like the user
+            return draw(100, rng.normal(0, 0.5 if task == "regression" else 1.0, FEATURES + 1))
+        return draw(100, truth + rng.normal(0, SPREAD.get(variant, 0.0), FEATURES + 1))
+
+    dealt = Dealt(draw(rows, truth), [other(i) for i in range(silos)], draw(2000, truth))
+    return flipped(dealt, {"flip": range(silos // 3), "allflip": range(silos)}.get(variant, []), task)
+
+
+def confirmation() -> list[Cell]:
+    """The cells looked at after the choice."""
+    cells = [Cell("digits", "het", n, partial(deal_digits, "het", n)) for n in (40, 100, 200)]
+    cells += [Cell("digits", v, 60, partial(deal_digits, v, 60)) for v in ("iid", "flip")]
+    for split in SPLITS:
+        name = split.removeprefix("age-")
+        cells += [Cell("titanic", f"{name}-{u}", 0, partial(deal_titanic, split, u, ())) for u in range(4)]
+    cells += [Cell("heart", name, 0, partial(deal_heart, u, ())) for u, name in enumerate(tables.HOSPITALS)]
+    for source in ("breast", "diabetes"):
+        for variant in ("iid", "skew", "shift", "flip"):
+            deal = partial(deal_bundled, source, "classification", variant)
+            cells += [Cell(source, variant, n, partial(deal, n)) for n in (20, 60)]
+    for variant in ("iid", "small", "big", "one-class", "alone", "flip"):
+        deal = partial(deal_simulated, "classification", variant, 8)
+        cells += [Cell("simulated", variant, n, partial(deal, n)) for n in (20, 60)]
+    for silos in (1, 3, 20):
+        deal = partial(deal_simulated, "classification", "small", silos)
+        cells += [Cell("simulated", f"small-{silos}-silos", n, partial(deal, n)) for n in (20, 60)]
+    return cells
+
+
+def amounts() -> list[Cell]:
+    """Cells of least squares: diabetes and simulated."""
+    cells = []
+    for variant in ("iid", "shift", "flip"):
+        deal = partial(deal_bundled, "diabetes", "regression", variant)
+        cells += [Cell("diabetes", variant, n, partial(deal, n), "regression") for n in (20, 60)]
+    for variant in ("iid", "small", "big", "alone", "flip"):
+        deal = partial(deal_simulated, "regression", variant, 8)
+        cells += [Cell("simulated", variant, n, partial(deal, n), "regression") for n in (20, 60)]
+    return cells
+
+
+def all_flipped() -> list[Cell]:
+    """Every other silo's labels are the wrong way round: the right answer is the user's own."""
+    cells = [Cell("titanic", f"strict-{u}-all", 0, partial(deal_titanic, SPLITS[0], u, range(3))) for u in range(4)]
+    cells += [Cell("breast", "all", 60, partial(deal_bundled, "breast", "classification", "allflip", 60))]
+    cells += [Cell("simulated", "all", 60, partial(deal_simulated, "classification", "allflip", 8, 60))]
+    return cells
+
+
+def one_flipped() -> list[Cell]:
+    """Titanic and heart disease with the first of the others' labels the wrong way round: its relevance is looked at."""
+    cells = []
+    for split in SPLITS:
+        name = split.removeprefix("age-")
+        cells += [Cell("titanic", f"{name}-{u}-one", 0, partial(deal_titanic, split, u, [0])) for u in range(4)]
+    cells += [Cell("heart", f"{name}-one", 0, partial(deal_heart, u, [0])) for u, name in enumerate(tables.HOSPITALS)]
+    return cells
