@@ -18,9 +18,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 
-from confrere.borrowing.glm import Quadratic, factor, forward, solve
+from confrere.borrowing.factor import cholesky, forward, scaled, semidefinite, solve
+from confrere.borrowing.glm import Quadratic
 
 INTERCEPT_VARIANCES = (0.05, 0.5, 5.0)
 VARIANCES = (0.001, 0.01, 0.05, 0.25, 1.0)
@@ -42,8 +42,7 @@ def messages(others: Quadratic, scores: int) -> Quadratic:
     T = jnp.where(jnp.arange(D) >= D - scores, tb[:, None], tw[:, None])  # [G, D]
 
     def of_silo(H, h):
-        values, directions = jnp.linalg.eigh(H)
-        F = directions * jnp.sqrt(jnp.maximum(values, 0))  # H = F F'
+        F = semidefinite(H)
         return jax.vmap(lambda t: message(H, h, F, t))(T)
 
     return jax.vmap(of_silo)(others.H, others.h)
@@ -55,7 +54,7 @@ def message(H: jax.Array, h: jax.Array, F: jax.Array, t: jax.Array) -> Quadratic
     P is formed as F (I + F'TF)^-1 F', so that rounding cannot give it a negative direction.
     """
     eye, root = jnp.eye(len(t), dtype=t.dtype), jnp.sqrt(t)
-    lower, s = factor(eye + F.T @ (t[:, None] * F))
+    lower, s = scaled(eye + F.T @ (t[:, None] * F))
     half = forward(lower, s[:, None] * F.T)
     return Quadratic(half.T @ half, solve(eye + root[:, None] * H * root, root * h) / root)
 
@@ -64,9 +63,9 @@ def log_evidence(prior: Quadratic, own: Quadratic, centre: jax.Array) -> jax.Arr
     """E up to a constant that is the same for every prior; `centre` is any point near the user's optimum."""
     shifted = prior.h - prior.H @ centre
     both = shifted + own.h - own.H @ centre
-    lower, joint = jnp.linalg.cholesky(prior.H), jnp.linalg.cholesky(prior.H + own.H)
+    lower, joint = cholesky(prior.H), cholesky(prior.H + own.H)
     half_log = lambda L: jnp.log(jnp.diag(L)).sum()  # noqa: E731
-    square = lambda L, v: jnp.square(solve_triangular(L, v, lower=True)).sum()  # noqa: E731
+    square = lambda L, v: jnp.square(forward(L, v)).sum()  # noqa: E731
     return half_log(lower) - half_log(joint) + 0.5 * square(joint, both) - 0.5 * square(lower, shifted)
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 
+from confrere.borrowing.factor import solve
 from confrere.core import Block, Tree
 from confrere.models import Model
 
@@ -119,40 +119,6 @@ def derivatives(rows: Rows, theta: jax.Array, task: str) -> tuple[jax.Array, jax
         return gradient, (weighted * second[:, :, 0]).T @ rows.X
     D = theta.shape[0]
     return gradient, jnp.einsum("mj,mcd,mk->jckd", weighted, second, rows.X).reshape(D, D)
-
-
-def factor(A: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(L, s) with L L' = s A s, whose diagonal is 1, for a positive definite A.
-
-    Features of any scale keep their digits so. What rounding leaves uncertain is added to the diagonal: Cholesky's
-    method then succeeds also where columns are copies of one another, or a message is forged.
-    """
-    D = A.shape[0]
-    s = jax.lax.rsqrt(jnp.maximum(jnp.diag(A), jnp.finfo(A.dtype).tiny))
-    uncertain = 4 * D * jnp.finfo(A.dtype).eps
-    return jnp.linalg.cholesky(s[:, None] * A * s + uncertain * jnp.eye(D, dtype=A.dtype)), s
-
-
-def solve(A: jax.Array, b: jax.Array) -> jax.Array:
-    """A^-1 b for a positive definite A, to rounding."""
-    lower, s = factor(A)
-    if b.ndim == 1:
-        return s * cho_solve((lower, True), s * b)
-    half = forward(lower, jnp.diag(s))
-    return half.T @ (half @ b)
-
-
-def forward(lower: jax.Array, R: jax.Array) -> jax.Array:
-    """lower^-1 R for a matrix R, row by row.
-
-    LAPACK's own routine for several columns starts threads from some 30 parameters on, which cost a thousand times more
-    than the work itself when another process keeps the cores busy.
-    """
-
-    def row(i, done):
-        return done.at[i].set((R[i] - lower[i] @ done) / lower[i, i])
-
-    return jax.lax.fori_loop(0, len(R), row, jnp.zeros_like(R))
 
 
 def minimise(rows: Rows, task: str, A: jax.Array, b: jax.Array, start: jax.Array, most=ITERATIONS) -> jax.Array:

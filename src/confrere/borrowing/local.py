@@ -5,7 +5,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from confrere.borrowing.glm import Quadratic, Rows, expand, minimise, solve
+from confrere.borrowing.factor import solve
+from confrere.borrowing.glm import Quadratic, Rows, expand, minimise
 
 LEAST_NOISE = 1e-6  # the smallest variance of residuals, in standard units: labels are never known better
 

@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 
+from confrere.borrowing.factor import semidefinite
 from confrere.borrowing.glm import ITERATIONS, Quadratic, Rows, derivatives, minimise, total_loss
 from confrere.borrowing.local import LEAST_NOISE, label_scale
 
@@ -105,8 +106,10 @@ def believed(said: Quadratic, n: jax.Array, reach: jax.Array) -> tuple[Quadratic
     with no more curvature than n rows that curve by `reach` each could give.
     """
     finite = jnp.isfinite(said.H).all() & jnp.isfinite(said.h).all() & jnp.isfinite(n)
-    values, directions = jnp.linalg.eigh(jnp.where(finite, said.H, 0))
-    trace = values.sum()
-    real = finite & (n > 0) & (values[0] >= -1e-3 * jnp.maximum(trace, 1e-6)) & (trace <= n * reach * (1 + 1e-3))
-    H = (directions * jnp.maximum(values, 0)) @ directions.T
+    clean = jnp.where(finite, said.H, 0)
+    trace = jnp.trace(clean)
+    F = semidefinite(clean)
+    H = F @ F.T
+    upright = jnp.abs(H - clean).max() <= 1e-3 * jnp.maximum(trace, 1e-6)
+    real = finite & (n > 0) & upright & (trace <= n * reach * (1 + 1e-3))
     return Quadratic(jnp.where(real, H, 0), jnp.where(real, said.h, 0)), real

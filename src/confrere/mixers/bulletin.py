@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from confrere.borrowing.glm import solve
+from confrere.borrowing.factor import solve
 from confrere.borrowing.summary import SEARCHING, Share, Summary, unpacked
 from confrere.core import Inbox, Listener, Mixed, Mixer, present, rows_where, silo_count
 
