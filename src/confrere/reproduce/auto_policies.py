@@ -29,7 +29,7 @@ class Policy(NamedTuple):
     margin: float | None = None  # only if one of them is better by so much in total held-out loss
 
 
-POLICIES = (
+FIRST_LOOK = (
     Policy("present: no local candidate"),
     Policy("local and local.1 always", EVEN_SHARE),
     Policy("local.1 always", 1 / 5, ("local.1",)),
@@ -50,6 +50,14 @@ POLICIES = (
     Policy("both, better by 2 in all", EVEN_SHARE, margin=2.0),
     Policy("both, better by 4 in all", EVEN_SHARE, margin=4.0),
 )
+SECOND_LOOK = (  # combinations added after the table of POLICIES on the reserved cells had been seen
+    Policy("both, relevance below .5, from 40 rows", EVEN_SHARE, least_rows=40, below_relevance=0.5),
+    Policy("both, relevance below .5, from 60 rows", EVEN_SHARE, least_rows=60, below_relevance=0.5),
+    Policy("both, prior .1, relevance below .5", 0.1, below_relevance=0.5),
+    Policy("both, prior .1, relevance below .5, from 40 rows", 0.1, least_rows=40, below_relevance=0.5),
+    Policy("local.1, relevance below .5, from 40 rows", 1 / 5, ("local.1",), least_rows=40, below_relevance=0.5),
+)
+POLICIES = (*FIRST_LOOK, *SECOND_LOOK)
 
 
 def priors(policy: Policy, takes_part: np.ndarray) -> np.ndarray:

@@ -99,7 +99,7 @@ def relevance_by_itself(model: Model, inbox: Inbox, precision, params, own: Bloc
 
 @jax.jit(static_argnums=0)
 def _run(model: Model, data: Block) -> Seen:
-    return jax.vmap(lambda one: judged(model, one))(data)
+    return jax.lax.map(lambda one: judged(model, one), data)
 
 
 def run_cell(cell: Cell, seeds: Sequence[int]) -> Outcome:
