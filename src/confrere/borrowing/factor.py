@@ -1,8 +1,8 @@
 """Cholesky factors of small matrices, and what is solved with them, without LAPACK.
 
-The batched LAPACK calls of jaxlib 0.10 on the CPU hand their work to the pool of threads they themselves run on and wait
-for it: as soon as as many of them run at once as there are threads, all wait for ever (seen with two threads, nine silos
-and 20 features). The matrices here are small and many, so that a loop over columns, all matrices at once, is as fast.
+The batched LAPACK calls of jaxlib 0.10 on the CPU hand their work to the pool of threads they themselves run on, and
+wait for it: as soon as there are as many of them at once as there are threads, all wait for ever (seen with two
+threads, nine silos and 20 features). The matrices here are small and many: a loop over columns, all at once, will do.
 """
 
 import jax

@@ -55,14 +55,27 @@ def show_cells(title: str, cells: Sequence[dict[str, Any]], amounts: bool = Fals
     rows = []
     for c in cells:
         change = f"{signed(c['change'])} ± {c['change_error']:.4f}"
-        row = [c["cell"], c["best"], f"{c['log_loss']:.4f}", signed(c["regret"]), f"{c['local']:.4f}", f"{c['pool']:.4f}"]
+        row = [
+            c["cell"],
+            c["best"],
+            f"{c['log_loss']:.4f}",
+            signed(c["regret"]),
+            f"{c['local']:.4f}",
+            f"{c['pool']:.4f}",
+        ]
         rows.append([*row, change, *([] if amounts else [f"{c['accuracy']:.4f}", signed(c["accuracy_regret"])])])
     show(title, header, rows)
 
 
 def show_rejection(title: str, cells: Sequence[dict[str, Any]]) -> None:
     """What becomes of silos whose labels are the wrong way round."""
-    header = ("cell", "log-loss above ridge Local", "relevance of the flipped silo", "highest of all seeds", "of the others")
+    header = (
+        "cell",
+        "log-loss above ridge Local",
+        "relevance of the flipped silo",
+        "highest of all seeds",
+        "of the others",
+    )
     rows = []
     for c in cells:
         others = c["others_relevance"]

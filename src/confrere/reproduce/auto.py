@@ -24,11 +24,11 @@ TIE = 0.0005
 CHOSEN = "present: no local candidate"
 NOTICEABLE = 0.010  # log-loss regret from which a cell counts as lost
 QUICK = {
-    "reserved": ("wine/iid/20", "weather/flip/40"),
+    "reserved": ("weather/het/40", "weather/flip/40"),
     "confirmation": ("simulated/big/20", "simulated/iid/20"),
     "amounts": ("simulated/iid/20",),
     "all_flipped": ("simulated/all/60",),
-    "one_flipped": ("titanic/strict-0-one",),
+    "one_flipped": ("simulated/one/60",),
 }
 
 

@@ -152,7 +152,7 @@ CONTESTS = {
     "mnist35": Contest((3, 5), ((3, 8), (8, 5)), ((0, 1), (6, 2))),
     "mnist49": Contest((4, 9), ((4, 7), (6, 9)), ((0, 1), (3, 5))),
     "mnist79": Contest((7, 9), ((7, 4), (1, 9)), ((0, 1), (3, 5))),
-    "cifar": Contest((3, 5), ((3, 7), (4, 5)), ((2, 6), (1, 9))),  # cats, dogs; horses, deer; birds, frogs; cars, lorries
+    "cifar": Contest((3, 5), ((3, 7), (4, 5)), ((2, 6), (1, 9))),  # cat, dog; horse, deer; bird, frog; car, lorry
 }
 
 

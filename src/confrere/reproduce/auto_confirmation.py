@@ -84,7 +84,9 @@ def deal_simulated(task: Task, variant: str, silos: int, rows: int, seed: int) -
     def draw(count: int, w: np.ndarray) -> Pair:
         X = rng.normal(size=(count, FEATURES))
         z = X @ w[:-1] + w[-1]
-        return X, (z + rng.normal(size=count) if task == "regression" else (z + rng.logistic(size=count) > 0).astype(int))
+        return X, (
+            z + rng.normal(size=count) if task == "regression" else (z + rng.logistic(size=count) > 0).astype(int)
+        )
 
     def other(i: int) -> Pair:
         if variant == "one-class":  # the others have one class each
@@ -96,7 +98,8 @@ def deal_simulated(task: Task, variant: str, silos: int, rows: int, seed: int) -
         return draw(100, truth + rng.normal(0, SPREAD.get(variant, 0.0), FEATURES + 1))
 
     dealt = Dealt(draw(rows, truth), [other(i) for i in range(silos)], draw(2000, truth))
-    return flipped(dealt, {"flip": range(silos // 3), "allflip": range(silos)}.get(variant, []), task)
+    which = {"flip": range(silos // 3), "one": [0], "allflip": range(silos)}
+    return flipped(dealt, which.get(variant, []), task)
 
 
 def confirmation() -> list[Cell]:
@@ -122,7 +125,7 @@ def confirmation() -> list[Cell]:
 
 def amounts() -> list[Cell]:
     """Cells of least squares: diabetes and simulated."""
-    cells = []
+    cells: list[Cell] = []
     for variant in ("iid", "shift", "flip"):
         deal = partial(deal_bundled, "diabetes", "regression", variant)
         cells += [Cell("diabetes", variant, n, partial(deal, n), "regression") for n in (20, 60)]
@@ -141,8 +144,8 @@ def all_flipped() -> list[Cell]:
 
 
 def one_flipped() -> list[Cell]:
-    """Titanic and heart disease with the first of the others' labels the wrong way round: its relevance is looked at."""
-    cells = []
+    """The first of the others' labels are the wrong way round, on real hospitals and passengers too."""
+    cells = [Cell("simulated", "one", 60, partial(deal_simulated, "classification", "one", 8, 60))]
     for split in SPLITS:
         name = split.removeprefix("age-")
         cells += [Cell("titanic", f"{name}-{u}-one", 0, partial(deal_titanic, split, u, [0])) for u in range(4)]

@@ -1,7 +1,7 @@
 """Policies: which candidates `auto` averages, and with which prior weights; what each would have cost.
 
-A policy gives candidate c the weight prior_c exp(-n score_c), normalised, where score is the mean loss on the user's rows
-held out. `present` is the four borrowing candidates with equal priors. The purely local ones, `local` (the user's ridge
+A policy gives candidate c the weight prior_c exp(-n score_c), normalised, where score is the mean loss on the user's
+rows held out. `present` is the four borrowing candidates with equal priors. The purely local ones, `local` (the user's ridge
 optimum) and `local.1` (with a tenth of the ridge), are what is to be decided on: `share` is their prior together.
 
 Regret is the mean loss over seeds minus that of the best fixed candidate of the cell, chosen afterwards.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confrere.borrowing.candidates import CANDIDATES, LOCAL
-from confrere.reproduce.auto_runs import ALL, Outcome, Seen, test_loss
+from confrere.reproduce.auto_runs import ALL, Outcome, Seen, loss_on
 
 EVEN_SHARE = 1 / 3  # two of six candidates
 
@@ -93,13 +93,13 @@ def weights(policy: Policy, seen: Seen) -> np.ndarray:
 def losses(policy: Policy, outcome: Outcome) -> np.ndarray:
     """Test log-loss and accuracy [E, 2] of the policy's average."""
     theta = np.einsum("ec,ecd->ed", weights(policy, outcome.seen), outcome.seen.theta)
-    return np.array([test_loss(t, test, outcome.cell.task) for t, test in zip(theta, outcome.tests, strict=True)])
+    return np.array([loss_on(t, test, outcome.cell.task) for t, test in zip(theta, outcome.tests, strict=True)])
 
 
 def fixed_losses(outcome: Outcome) -> np.ndarray:
     """The same of every candidate by itself: [E, C, 2]."""
     cases = zip(outcome.seen.theta, outcome.tests, strict=True)
-    return np.array([[test_loss(theta, test, outcome.cell.task) for theta in each] for each, test in cases])
+    return np.array([[loss_on(theta, test, outcome.cell.task) for theta in each] for each, test in cases])
 
 
 class Row(NamedTuple):

@@ -5,7 +5,7 @@ What any policy over some of them would have answered follows from their cross-v
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +110,7 @@ def run_cell(cell: Cell, seeds: Sequence[int]) -> Outcome:
     for first in range(0, len(dealt), AT_ONCE):
         some = dealt[first : first + AT_ONCE]
         block = block_of(some + some[:1] * (AT_ONCE - len(some)), cell.task, shape_for(dealt))
-        parts.append(jax.tree.map(lambda a, n=len(some): np.asarray(a)[:n], _run(model, block)))
+        parts.append([np.asarray(a)[: len(some)] for a in _run(model, block)])
     seen = Seen(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     d, others = dealt[0].user[0].shape[1], len(dealt[0].others)
     theta = np.concatenate([seen.theta[..., :d], seen.theta[..., -1:]], axis=-1)
@@ -129,7 +129,7 @@ def run_cells(
     return found
 
 
-def test_loss(theta: np.ndarray, test: Pair, task: str) -> tuple[float, float]:
+def loss_on(theta: np.ndarray, test: Pair, task: str) -> tuple[float, float]:
     """Log-loss and accuracy of log-odds parameters [D] on test rows; mean square twice for amounts."""
     X, y = test
     z = X @ theta[:-1] + theta[-1]
@@ -137,8 +137,3 @@ def test_loss(theta: np.ndarray, test: Pair, task: str) -> tuple[float, float]:
         square = float(np.square(z - y).mean())
         return square, square
     return float(np.logaddexp(0, np.where(y == 1, -z, z)).mean()), float(((z > 0) == (y == 1)).mean())
-
-
-def summary(outcome: Outcome) -> dict[str, Any]:
-    """What is kept of a cell beside its losses: rows, and mean relevance of the others."""
-    return {"rows": outcome.cell.rows, "relevance": outcome.seen.relevance.mean(axis=0).tolist()}

@@ -77,7 +77,7 @@ def diabetes() -> Table:
 
 @cache
 def mnist() -> Table:
-    """20,000 training digits in 20 components that were fitted on the 10,000 test digits; label and group: the digit."""
+    """20,000 training digits in 20 components fitted on the 10,000 test digits; label and group: the digit."""
     folder = folder_of("mnist", "train-images-idx3-ubyte.gz")
     images = lambda part, n: idx(folder / f"{part}-images-idx3-ubyte.gz", 16, n * 784).reshape(n, 784) / 255.0  # noqa: E731
     mean, directions = components(images("t10k", 10_000))
@@ -93,7 +93,7 @@ def idx(path: Path, header: int, count: int) -> np.ndarray:
 
 @cache
 def cifar10() -> Table:
-    """10,000 photographs, halved in size, in 20 components fitted on the 10,000 test ones; label and group: the class."""
+    """10,000 photographs, halved in size, in 20 components fitted on 10,000 test ones; label and group: the class."""
     folder = folder_of("cifar10", "labels.npz")
     mean, directions = components(pictures(folder / "test_batch.webp"))
     label = np.load(folder / "labels.npz")["train"][:10_000].astype(int)
