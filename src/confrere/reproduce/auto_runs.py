@@ -16,8 +16,8 @@ from confrere.borrowing.borrow import messages, pair
 from confrere.borrowing.candidates import CANDIDATES, LOCAL, second_class
 from confrere.borrowing.glm import expand, rows_of
 from confrere.borrowing.local import alone, label_scale
-from confrere.clients.summaries import listen, prior_of, restated, what_others_say
-from confrere.core import Block, Inbox, silo_view
+from confrere.clients.summaries import listen, what_others_say
+from confrere.core import Block, Inbox, Tree, silo_view
 from confrere.models import Model, linear, logistic
 from confrere.reproduce.auto_cells import Cell, Dealt, Pair
 
@@ -77,24 +77,21 @@ def judged(model: Model, data: Block) -> Seen:
     step = lambda _, state: algorithm.update(state, data, jax.random.key(0))[0]  # noqa: E731
     state = jax.lax.fori_loop(0, ROUNDS, step, algorithm.init(params, data))
     inbox, private, own = silo_view(algorithm.mixer, state, data, 0)
-    precision = private[1]
-    verdict = listen(model, "full", ALL, inbox, precision, params, own)
-    relevance = relevance_by_itself(model, inbox, precision, params, own)
+    verdict = listen(model, "full", ALL, inbox, private, own)
+    relevance = relevance_by_itself(model, inbox, private, own)
     rows = rows_of(model, own)
     return Seen(verdict.scores, verdict.each, relevance, rows.weight.sum(), second_class(rows, model.task))  # type: ignore[arg-type]
 
 
-def relevance_by_itself(model: Model, inbox: Inbox, precision, params, own: Block) -> jax.Array:
+def relevance_by_itself(model: Model, inbox: Inbox, private: Tree, own: Block) -> jax.Array:
     """The relevance [N] of every other silo in `pair`, on all of the user's rows."""
     rows = rows_of(model, own)
-    prior = prior_of(rows, params, model)
-    problem = what_others_say(inbox.shared, rows, prior, precision, own.id, "full", model.task)
+    problem = what_others_say(model, "full", inbox, private, own.id, rows, rows)
     if model.task == "regression":
-        scale = label_scale(rows)
-        rows, problem = scale.standard(rows), restated(problem, scale)
-    rows, theta = alone(rows, model.task, prior)
+        rows = label_scale(rows).standard(rows)
+    rows, theta = alone(rows, model.task, problem.prior)
     quadratic = expand(rows, theta, model.task)
-    return pair(prior, messages(problem.others, 1), quadratic, theta).relevance[1:]
+    return pair(problem.prior, messages(problem.others, 1), quadratic, theta).relevance[1:]
 
 
 @jax.jit(static_argnums=0)
