@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
 
-import jax
+import jax  # noqa: E402
 
 if __name__ == "__main__":
     jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
