@@ -35,6 +35,11 @@ ALGORITHMS = {
         ),
         cf.local(lr=0.2, batch=4, steps=3),
     ),
+    "ridge-local": Row(lambda order: cf.ridge_local(ridge=0.5), cf.ridge_local(ridge=0.5)),
+    "evidence": Row(lambda order: cf.evidence(candidates=["pair", "pool"]), cf.ridge_local()),
+    "evidence-user": Row(
+        lambda order: cf.evidence(user=order.index(0), candidates=["pair", "joint"]), cf.ridge_local()
+    ),
 }
 
 
