@@ -151,7 +151,7 @@ def main() -> None:
         f"program on {len(jax.local_devices())} device(s), against the numpy loop's single run in the same process, in "
         f"turns; medians of {repeats}. Nothing is measured between rounds. With shared batches all learning rates of a "
         "user and seed draw the same batches: common random numbers, an option that is off by default. The last row "
-        "shows where the time goes: without drawing, what is left is the models' own arithmetic and the rounds' records.",
+        "shows where the time goes: without drawing, the models' own arithmetic and the rounds' records are left.",
         "",
         *comparison(rounds, repeats),
         "",

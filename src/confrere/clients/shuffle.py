@@ -27,7 +27,7 @@ BITS = 31  # random bits of a row
 
 
 def random_bits(one: jax.Array, two: jax.Array, place: jax.Array, bit: jax.Array) -> jax.Array:
-    """One random bit for each of the 32 rows from 32 `place` on: the given bit of their random numbers, 0 the highest."""
+    """One random bit for each of the 32 rows from 32 `place` on: that bit of their random numbers, 0 the highest."""
     number = place.astype(jnp.uint32) * WORD + bit.astype(jnp.uint32)
     return mixed(mixed(number * jnp.uint32(0x9E3779B9) + one) ^ two)
 
