@@ -1,0 +1,226 @@
+"""One call from silos and a user to an answer."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import confrere as cf
+from confrere.answers import AnswerWarning, words
+from confrere.answers.auto import with_prevalence
+from confrere.answers.average import exponential_weights
+from confrere.borrowing.glm import Rows
+from confrere.core import silo_view
+
+TRUE = np.array([1.0, -1.0, 0.5])
+
+
+def hospital(rng, rows, flipped=False, true=TRUE):
+    X = rng.normal(size=(rows, len(true)))
+    y = (X @ true + rng.logistic(size=rows) > 0).astype(int)
+    return X, 1 - y if flipped else y
+
+
+@pytest.fixture(scope="module")
+def silos():
+    rng = np.random.default_rng(0)
+    pairs = [hospital(rng, 60), hospital(rng, 60), hospital(rng, 60, flipped=True)]
+    return cf.Silos.from_arrays(pairs, names=["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def answer(silos):
+    return cf.personalise(silos, user="a")
+
+
+def test_shares_and_prior_sum_to_one(answer):
+    assert list(answer.weights) == ["a", "b", "c"]
+    assert sum(answer.weights.values()) + answer.prior == pytest.approx(1, abs=1e-5)
+    assert min(answer.weights.values()) >= 0
+
+
+def test_a_silo_with_flipped_labels_is_unrelated_and_an_honest_one_is_not(answer):
+    assert answer.unrelated == ("c",)
+    assert answer.relevance["c"] < 0.3 < answer.relevance["b"]
+    assert answer.weights["b"] > 5 * answer.weights["c"]
+
+
+def test_the_reason_names_those_who_counted_and_those_who_did_not(answer):
+    assert "from b" in answer.reason
+    assert "c (" in answer.reason
+    assert "unrelated" in answer.reason
+
+
+def test_the_model_is_the_recipes_own(silos, answer):
+    history = answer.history
+    assert history.algorithm == "evidence"
+    own = history.personal("a")
+    np.testing.assert_allclose(answer.model.params["w"], own["w"], atol=2e-4)
+    np.testing.assert_allclose(answer.model.params["b"], own["b"], atol=2e-4)
+
+
+def test_predictions_are_those_of_the_parameters(answer):
+    X = np.random.default_rng(1).normal(size=(7, 3))
+    w, b = answer.model.params["w"], answer.model.params["b"]
+    margin = X @ (w[:, 1] - w[:, 0]) + (b[1] - b[0])
+    proba = answer.model.predict_proba(X)
+    np.testing.assert_allclose(proba[:, 1], 1 / (1 + np.exp(-margin)), atol=1e-5)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(answer.model.predict(X), margin > 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(np.zeros((2, 4)), "3 features"), (np.array([[0.0, np.nan, 1.0]]), "x1 is not finite"), (np.zeros(3), "shape")],
+)
+def test_rows_that_do_not_fit_are_refused_by_name(answer, rows, said):
+    with pytest.raises(ValueError, match=said):
+        answer.model.predict(rows)
+
+
+def test_an_answer_can_be_written_as_json(answer):
+    said = json.loads(json.dumps(answer.to_dict()))
+    assert said["user"] == "a"
+    assert said["bytes"]["up"][0] == 0 < said["bytes"]["up"][1]
+
+
+def test_nothing_of_the_user_is_sent_and_what_others_send_is_counted(silos, answer):
+    senders = {entry.silo: entry.count for entry in answer.shared}
+    assert set(senders) == {"b", "c"}
+    assert senders["b"] * 4 == answer.history.bytes_up[:, 1].sum()
+    assert answer.history.bytes_up[:, 0].sum() == 0
+
+
+def test_no_message_holds_a_row(silos):
+    """Whatever a silo sends has a fixed size, and no number of it is a value of a row."""
+    model, recipe = cf.models.logistic(), cf.evidence(user=0)
+    algorithm = recipe.bound.on(model, user=0)
+    block = silos.block("train")
+    state = algorithm.init(model.init(jax.random.key(0), 3, 2), block)
+    inbox, private, own = silo_view(algorithm.mixer, state, block, 1)
+    ctx = cf.Ctx(1, True, own.size, 0, jax.random.key(0))
+    message, _ = algorithm.client.update(inbox, private, own, ctx)
+    assert set(message) == {"x", "told"}
+    assert set(message["x"]._fields) == {"h", "H", "n", "loss"}
+    sent = np.concatenate([np.ravel(a) for a in message["x"]])
+    assert not np.isclose(sent[:, None], np.asarray(own.X).ravel(), rtol=1e-6, atol=0).any()
+
+
+def test_alone_it_is_the_ridge_optimum():
+    silos = cf.Silos.from_arrays([hospital(np.random.default_rng(2), 60)], names=["a"])
+    found = cf.personalise(silos, "a")
+    ridge = cf.simulate(cf.ridge_local(), cf.models.logistic(), silos, 1).personal("a")
+    np.testing.assert_allclose(found.model.params["w"], ridge["w"], atol=1e-4)
+    assert found.weights == {"a": pytest.approx(1 - found.prior)}
+    assert "nothing from other silos" in found.reason
+
+
+def test_a_user_with_one_class_is_warned_and_may_say_how_frequent_the_other_is():
+    rng = np.random.default_rng(3)
+    X, _ = hospital(rng, 60)
+    silos = cf.Silos.from_arrays([(X, np.zeros(60, int)), hospital(rng, 60), hospital(rng, 60)], names=["a", "b", "c"])
+    with pytest.warns(AnswerWarning, match="prevalence="):
+        trusting = cf.personalise(silos, "a")
+    assert trusting.candidates["pair"] == 1.0
+    known = cf.personalise(silos, "a", prevalence=0.4)
+    assert known.model.predict_proba(X)[:, 1].mean() == pytest.approx(0.4, abs=1e-3)
+    assert trusting.model.predict_proba(X)[:, 1].mean() < 0.3
+
+
+def test_a_user_without_rows_gets_the_pooled_model():
+    rng = np.random.default_rng(4)
+    silos = cf.Silos.from_arrays([hospital(rng, 60), hospital(rng, 60), hospital(rng, 60)], names=["a", "b", "c"])
+    empty = silos.with_parts([np.full(60, 2, np.int8), np.zeros(60, np.int8), np.zeros(60, np.int8)])
+    with pytest.warns(AnswerWarning, match="no training rows"):
+        found = cf.personalise(empty, "a")
+    assert found.candidates["pool"] == 1.0
+    X, y = empty["a"].rows("test")
+    assert (found.model.predict(X) == y).mean() > 0.6
+
+
+def test_a_named_algorithm_is_tuned_and_says_whom_it_listened_to(silos):
+    found = cf.personalise(silos, "a", "weight_erosion", grid={"lr": [0.1, 1.0]}, rounds=5)
+    assert found.algorithm == "weight_erosion"
+    assert found.history.rounds == 5
+    assert sum(found.weights.values()) == pytest.approx(1)
+    assert "weight_erosion with lr" in found.reason
+    assert found.relevance["c"] < found.relevance["b"]
+
+
+def test_a_network_averages_candidates(silos):
+    found = cf.personalise(silos, "a", model=cf.models.mlp([4]), rounds=3)
+    assert found.algorithm == "auto (average over candidates)"
+    assert sum(weight for weight, _ in found.model.members) == pytest.approx(1)
+    assert sum(found.weights.values()) == pytest.approx(1)
+    proba = found.model.predict_proba(np.zeros((2, 3)))
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
+
+
+def test_a_regression_is_answered_in_the_units_of_its_labels():
+    rng = np.random.default_rng(5)
+    pairs = []
+    for _ in range(3):
+        X = rng.normal(size=(60, 3))
+        pairs.append((X, 50 + 10 * X @ TRUE + rng.normal(size=60)))
+    found = cf.personalise(cf.Silos.from_arrays(pairs, names=["a", "b", "c"]), "a")
+    np.testing.assert_allclose(found.model.params["w"][:, 0], 10 * TRUE, atol=1)
+    assert found.model.predict(np.zeros((1, 3)))[0] == pytest.approx(50, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"user": "z"}, "no silo 'z'"),
+        ({"user": "a", "algorithm": "fedmagic"}, "no algorithm 'fedmagic'"),
+        ({"user": "a", "prevalence": 1.0}, "prevalence"),
+        ({"user": "a", "others": "some"}, "others must be"),
+        ({"user": "a", "share": "half"}, "share must be"),
+        ({"user": "a", "min_cell": 0}, "min_cell"),
+    ],
+)
+def test_what_cannot_be_right_is_refused(silos, asked, said):
+    with pytest.raises((ValueError, KeyError), match=said):
+        cf.personalise(silos, **asked)
+
+
+def test_exponential_weights_are_the_formula_and_leave_out_what_diverged():
+    scores = np.array([0.50, 0.51, np.nan, 0.9])
+    expected = np.exp(-100 * (scores[:2] - 0.5))
+    found = exponential_weights(scores, 100, "classification")
+    np.testing.assert_allclose(found[:2], expected / expected.sum(), rtol=1e-6)
+    assert found[2] == found[3] == 0
+
+
+def test_prevalence_shifts_the_intercept_alone():
+    X = np.column_stack([np.linspace(-2, 2, 9), np.ones(9)])
+    verdict = type("V", (), {"each": np.array([[1.0, 0.3]]), "theta": np.array([1.0, 0.3])})
+    rows = Rows(X, np.zeros(9, int), np.ones(9))
+    theta = with_prevalence(rows, verdict, ("pool",), cf.models.logistic(), 0.2)
+    assert theta[0] == 1.0
+    assert (1 / (1 + np.exp(-X @ theta))).mean() == pytest.approx(0.2, abs=1e-6)
+
+
+def test_words():
+    said = words.whom_it_listened_to("a", {"a": 0.5, "b": 0.3, "c": 0.01, "d": 0.004}, 0.186)
+    assert said == (
+        "50 % of what the model knows comes from a's own rows, 30 % from b and 1 % from c and d together; "
+        "19 % is a cautious assumption made before any row was seen."
+    )
+    assert words.who_was_left_out({"b": 0.1, "c": 0.9}, ["x"], ["y"]) == [
+        "By the user's own rows, b (0.10) looks unrelated and had little say.",
+        "What x sent could not be true, and was not used.",
+        "y sent nothing.",
+    ]
+    assert "as good as" in words.was_it_worth_it(0.4, 0.4004, "log-loss")
+    assert "better than training alone (0.450)" in words.was_it_worth_it(0.4, 0.45, "log-loss")
+
+
+def test_the_comparison_has_the_named_algorithms_and_test_rows(silos):
+    found = cf.personalise(silos.split(test=0.5, seed=0), "a", grid={"lr": [0.3]}, rounds=4)
+    table = found.comparison
+    assert table["algorithm"].to_list() == [
+        "this answer", "evidence", "ridge_local", "local", "fedavg", "fine_tuned", "weight_erosion"
+    ]  # fmt: skip
+    assert table["log_loss"].is_finite().all()
+    assert table["test_log_loss"][0] == pytest.approx(table["test_log_loss"][1], abs=1e-3)
