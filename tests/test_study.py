@@ -15,6 +15,7 @@ from confrere.study.tuning import choose, fold_scores
 from .study_helpers import small_silos
 
 LOGISTIC = cf.models.logistic()
+LOSS = ["log_loss"]  # one metric compiles quicker
 RECIPES = {
     "local": cf.local(lr=0.3, batch=8),
     "fedsgd": cf.fedsgd(lr=0.3, batch=8, l2=0.01),
@@ -46,7 +47,7 @@ def test_every_cell_is_what_a_plain_loop_over_simulate_gives():
 
 def test_the_scope_of_a_round_is_who_counted_in_it():
     silos = small_silos()
-    study = cf.Study(silos, LOGISTIC, RECIPES, users=["b"], seeds=1, rounds=6, tune=None, baselines=False)
+    study = cf.Study(silos, LOGISTIC, RECIPES, users=["b"], seeds=1, rounds=6, tune=None, metrics=LOSS)
     result = study.run()
     history = single(silos, study, "weight_erosion", 1, 0, 6)
     share = history.shares[:, 0, :]
@@ -84,7 +85,8 @@ def score_by_hand(case, study, name, candidate, recipe, k=5):
 @pytest.mark.parametrize("name", ["local", "weight_erosion"])
 def test_the_chosen_learning_rate_is_that_of_a_plain_loop_over_folds(name):
     silos, rates = small_silos(), [0.03, 0.3, 3.0]
-    study = cf.Study(silos, LOGISTIC, {name: RECIPES[name]}, users=["c"], seeds=[1], rounds=8, grid={"lr": rates})
+    options = {"users": ["c"], "seeds": [1], "rounds": 8, "grid": {"lr": rates}, "metrics": LOSS, "baselines": False}
+    study = cf.Study(silos, LOGISTIC, {name: RECIPES[name]}, **options)
     cell = study.run().of(name, "c")[0]
     case = cases_of(1, silos.split(test=0.5, seed=1), [2], "all", LOGISTIC, 5)[0]
     by_hand = [score_by_hand(case, study, name, g, RECIPES[name].replace(lr=lr)) for g, lr in enumerate(rates)]
@@ -99,6 +101,7 @@ def test_test_rows_take_no_part_in_tuning():
         tuple(replace(s, y=np.where(s.part == 2, 1 - s.y, s.y)) for s in silos.silos), silos.feature_names
     )
     options = {"users": ["a"], "seeds": 2, "rounds": 5, "grid": {"lr": [0.1, 1, 10]}, "others": "train"}
+    options |= {"metrics": ["accuracy"], "baselines": False}
     one, two = (cf.Study(s, LOGISTIC, [cf.fedsgd], **options).run().of("fedsgd", "a") for s in (silos, flipped))
     for a, b in zip(one, two, strict=True):
         assert a.hyper == b.hyper
@@ -108,7 +111,9 @@ def test_test_rows_take_no_part_in_tuning():
 
 
 def test_the_best_model_is_the_candidate_and_round_with_the_lowest_score():
-    study = cf.Study(small_silos(), LOGISTIC, [cf.local], users=["a"], seeds=1, rounds=12, grid={"lr": [0.1, 5, 30]})
+    study = cf.Study(
+        small_silos(), LOGISTIC, [cf.local], users=["a"], seeds=1, rounds=12, metrics=LOSS, grid={"lr": [0.1, 5, 30]}
+    )
     cell = study.run().of("local", "a")[0]
     candidate, before = np.unravel_index(np.argmin(cell.tried[:, 1:]), cell.tried[:, 1:].shape)
     assert cell.round == (12, before + 1)
@@ -161,7 +166,9 @@ def test_a_user_with_few_rows_or_one_class_is_tuned_all_the_same():
     alone = (rng.normal(size=(2, 2)), [0, 1])
     rest = (rng.normal(size=(30, 2)), rng.integers(0, 2, 30))
     silos = cf.Silos.from_arrays([few, same, alone, rest], names=["few", "same", "alone", "rest"])
-    result = cf.Study(silos, LOGISTIC, [cf.local, cf.weight_erosion], seeds=2, rounds=4, grid={"lr": [0.1, 1]}).run()
+    result = cf.Study(
+        silos, LOGISTIC, [cf.local, cf.weight_erosion], seeds=2, rounds=4, grid={"lr": [0.1, 1]}, metrics=LOSS
+    ).run()
     assert all(np.isfinite(c.value("log_loss")) and np.isfinite(c.tried).all() for c in result.cells_)
     assert min(c.train_rows for c in result.cells_) == 1
 
@@ -170,7 +177,7 @@ def test_all_leaves_out_silos_without_test_rows_and_a_named_one_is_refused():
     silos = small_silos().split(test=0.5, seed=0)
     silos = silos.with_parts([np.zeros_like(s.part) if s.name == "b" else s.part for s in silos.silos])
     with pytest.warns(UserWarning, match="b"):
-        result = cf.Study(silos, LOGISTIC, [cf.local(lr=0.1)], seeds=1, rounds=2).run()
+        result = cf.Study(silos, LOGISTIC, [cf.local(lr=0.1)], seeds=1, rounds=2, metrics=LOSS).run()
     assert result.users == ("a", "c")
     assert result.config["left_out"] == ["b"]
     with pytest.raises(ValueError, match="'b' has no test rows"):
@@ -181,7 +188,7 @@ def test_where_there_are_test_rows_they_stay_and_seeds_change_the_start_only():
     silos = small_silos().split(test=0.3, seed=7)
     seen = list(seeded_silos(silos, [0, 1]))
     assert all(s is silos for _, s in seen)
-    result = cf.Study(silos, LOGISTIC, [cf.local(lr=0.1)], users=["a"], seeds=2, rounds=2).run()
+    result = cf.Study(silos, LOGISTIC, [cf.local(lr=0.1)], users=["a"], seeds=2, rounds=2, metrics=LOSS).run()
     assert result.config["intervals"] == "plain"
     one, two = result.of("local", "a")
     assert one.test_rows == two.test_rows == silos.sizes("test")[0]
@@ -193,13 +200,16 @@ def test_seeds_without_test_rows_split_in_halves():
     for seed, made in seeded_silos(silos, [4]):
         wanted = silos.split(test=0.5, seed=seed)
         assert all(np.array_equal(a.part, b.part) for a, b in zip(made.silos, wanted.silos, strict=True))
-    assert cf.Study(silos, LOGISTIC, [cf.local(lr=1)], seeds=1, rounds=1).run().config["intervals"] == "resplit"
+    assert (
+        cf.Study(silos, LOGISTIC, [cf.local(lr=1)], seeds=1, rounds=1, metrics=LOSS).run().config["intervals"]
+        == "resplit"
+    )
 
 
 def test_shared_batches_are_the_same_for_all_experiments_of_a_seed():
     silos = small_silos()
     recipes = {"one": RECIPES["fedsgd"], "two": RECIPES["fedsgd"]}
-    options = {"users": ["a"], "seeds": 1, "rounds": 5, "tune": None, "baselines": False}
+    options = {"users": ["a"], "seeds": 1, "rounds": 5, "tune": None, "baselines": False, "metrics": LOSS}
     shared = cf.Study(silos, LOGISTIC, recipes, shared_batches=True, **options).run()
     fresh = cf.Study(silos, LOGISTIC, recipes, **options).run()
     one, two = (shared.of(name, "a")[0].curves["log_loss"] for name in recipes)
@@ -212,7 +222,7 @@ def test_shared_batches_are_the_same_for_all_experiments_of_a_seed():
 def test_a_multilayer_model_and_its_tuning_run_end_to_end():
     result = cf.Study(
         small_silos(), cf.models.mlp([4]), [cf.local, cf.weight_erosion], users=["a", "c"], seeds=2, rounds=4,
-        grid={"lr": [0.1, 1], "weight_erosion": {"p_d": [0.01, 0.1]}},
+        grid={"lr": [0.1, 1], "weight_erosion": {"p_d": [0.01, 0.1]}}, metrics=LOSS,
     ).run()  # fmt: skip
     assert result.of("weight_erosion", "a")[0].tried.shape == (4, 5)
     assert set(result.cells().columns) >= {"lr", "p_d"}
@@ -236,7 +246,9 @@ def test_rows_are_rounded_up_by_an_eighth_at_most():
 
 def test_progress_counts_every_experiment():
     seen = []
-    study = cf.Study(small_silos(), LOGISTIC, [cf.local], seeds=2, rounds=2, grid={"lr": [0.1, 1]}, baselines=False)
+    study = cf.Study(
+        small_silos(), LOGISTIC, [cf.local], seeds=2, rounds=2, grid={"lr": [0.1, 1]}, baselines=False, metrics=LOSS
+    )
     study.run(progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (3 * 2 * 12, 3 * 2 * 12)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
@@ -246,5 +258,5 @@ def test_a_study_warns_about_nothing_and_leaves_jax_as_it_was():
     before = len(jax.devices())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cf.Study(small_silos(), LOGISTIC, [cf.local(lr=0.1)], seeds=1, rounds=1).run()
+        cf.Study(small_silos(), LOGISTIC, [cf.local(lr=0.1)], seeds=1, rounds=1, metrics=LOSS).run()
     assert len(jax.devices()) == before
