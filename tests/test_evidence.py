@@ -493,7 +493,7 @@ def silos_of(data, names="abcd"):
 def test_a_simulated_run_counts_what_is_sent_and_ends_with_the_verdict():
     data = a_block()
     recipe = cf.evidence(user="a", candidates=["pair"])
-    history = cf.simulate(recipe, LOGISTIC, silos_of(data), rounds=6, record=())
+    history = cf.simulate(recipe, LOGISTIC, silos_of(data), rounds=6, metrics=(), record=())
     D = FEATURES + 1
     up = 4 * (D * (D + 3) // 2 + 2) + 4  # h, H, n and the loss that damps the search; and the silo's number
     everybody = 4 * (D + 1)  # the common point, and the mass
@@ -504,11 +504,17 @@ def test_a_simulated_run_counts_what_is_sent_and_ends_with_the_verdict():
     model = history.personal("a")
     np.testing.assert_allclose(model["w"][:, 1] - model["w"][:, 0], theta[:-1], atol=1e-4)
     np.testing.assert_allclose(model["b"][1] - model["b"][0], theta[-1], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_simulated_run_measures_the_user_from_training_alone_to_the_verdict():
+    data = a_block()
+    history = cf.simulate(cf.evidence(user="a"), LOGISTIC, silos_of(data), rounds=6, record=())
     X, y = np.asarray(data.X[0, :40]), np.asarray(data.y[0, :40])
     found = history.metrics["log_loss"]
     assert found.shape == (7,)
     assert found[0] == pytest.approx(log_loss(alone(data), X, y), abs=1e-5)  # nothing heard yet
-    assert found[-1] == pytest.approx(log_loss(theta, X, y), abs=1e-4)
+    assert found[-1] == pytest.approx(log_loss(verdict(run(data)[-1], data).theta, X, y), abs=1e-4)
 
 
 def test_ridge_local_is_the_optimum_after_one_round_and_sends_nothing():
