@@ -167,7 +167,7 @@ def test_padding_silos_rows_and_features_changes_no_answer(monkeypatch):
 def test_a_cells_local_candidate_is_the_ridge_optimum_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
-    cell = BY_NAME["simulated/big/60"]
+    cell = next(c for c in auto_confirmation.confirmation() if c.name == "simulated/big/60")
     X, y = cell.deal(0).user
     with_one = np.column_stack([X, np.full(len(X), np.sqrt(10.0))])  # the intercept held a tenth as firmly
     fitted = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(with_one, y).coef_[0]
