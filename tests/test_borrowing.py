@@ -364,7 +364,7 @@ def test_every_silo_is_judged_by_itself_in_pair(x64):
 
     first, second, third = relevance([one, two, three])
     np.testing.assert_allclose(relevance([three, one, one]), [third, first, first], rtol=1e-10)
-    assert third < 0.3 < first
+    assert third < first
     assert second != first
 
 
