@@ -22,20 +22,19 @@ def show_study(report: dict[str, Any]) -> None:
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """One table, as wide as it needs to be."""
+    """One table, as wide as it needs to be: no number is cut."""
     table = Table(box=box.MARKDOWN)
     for i, name in enumerate(header):
         table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     print(title)
-    Console(width=max(160, Console().width)).print(table)
+    Console(width=1000).print(table)
 
 
 def show_policies(title: str, policies: Sequence[dict[str, Any]]) -> None:
-    """Regret against the best fixed candidate, and change against the present rule."""
-    header = ("policy", "log-loss regret: mean", "worst", "accuracy regret: mean", "worst", "change of log-loss: mean",
-              "best", "worst", "in the cell")  # fmt: skip
+    """Regret against the best fixed candidate, and change against the first policy."""
+    header = ("policy", "regret", "worst", "accuracy regret", "worst", "change", "best", "worst", "in the cell")
     rows = []
     for p in policies:
         loss, accuracy, change = p["log_loss_regret"], p["accuracy_regret"], p["change"]
@@ -47,23 +46,15 @@ def show_policies(title: str, policies: Sequence[dict[str, Any]]) -> None:
 
 
 def show_cells(title: str, cells: Sequence[dict[str, Any]], amounts: bool = False) -> None:
-    """The chosen policy in every cell."""
-    header = ["cell", "best candidate", "mean square" if amounts else "log-loss", "regret", "local", "pool",
-              "change to four candidates"]  # fmt: skip
-    if not amounts:
-        header += ["accuracy", "accuracy regret"]
+    """The chosen policy in every cell, and what it would be with both local candidates."""
+    header = ["cell", "best candidate", "mean square" if amounts else "log-loss", "regret", "local", "pool"]
+    header += ["with both local"] if amounts else ["with both local", "accuracy", "accuracy regret"]
     rows = []
     for c in cells:
-        change = f"{signed(c['change'])} ± {c['change_error']:.4f}"
-        row = [
-            c["cell"],
-            c["best"],
-            f"{c['log_loss']:.4f}",
-            signed(c["regret"]),
-            f"{c['local']:.4f}",
-            f"{c['pool']:.4f}",
-        ]
-        rows.append([*row, change, *([] if amounts else [f"{c['accuracy']:.4f}", signed(c["accuracy_regret"])])])
+        fixed = [f"{c[name]:.4f}" for name in ("local", "pool")]
+        both = f"{signed(c['with_local'])} ± {c['with_local_error']:.4f}"
+        row = [c["cell"], c["best"], f"{c['log_loss']:.4f}", signed(c["regret"]), *fixed, both]
+        rows.append(row if amounts else [*row, f"{c['accuracy']:.4f}", signed(c["accuracy_regret"])])
     show(title, header, rows)
 
 
@@ -72,15 +63,15 @@ def show_rejection(title: str, cells: Sequence[dict[str, Any]]) -> None:
     header = (
         "cell",
         "log-loss above ridge Local",
-        "relevance of the flipped silo",
+        "relevance of the first silo",
         "highest of all seeds",
         "of the others",
     )
     rows = []
     for c in cells:
-        others = c["others_relevance"]
-        rows.append((c["cell"], signed(c["above_local"]), f"{c['relevance']:.3f}", f"{c['highest_relevance']:.3f}",
-                     "" if others is None else f"{others:.3f}"))  # fmt: skip
+        others = "" if c["others_relevance"] is None else f"{c['others_relevance']:.3f}"
+        numbers = (f"{c['relevance']:.3f}", f"{c['highest_relevance']:.3f}", others)
+        rows.append((c["cell"], signed(c["above_local"]), *numbers))
     show(title, header, rows)
 
 

@@ -22,11 +22,12 @@ from confrere.reproduce.auto_runs import ALL, Outcome, run_cell
 HARM = 0.010
 TIE = 0.0005
 CHOSEN = "present: no local candidate"
+WITH_LOCAL = 1  # the policy with both local candidates, always
 NOTICEABLE = 0.010  # log-loss regret from which a cell counts as lost
 QUICK = {
     "reserved": ("weather/het/40", "weather/flip/40"),
     "confirmation": ("simulated/big/20", "simulated/iid/20"),
-    "amounts": ("simulated/iid/20",),
+    "amounts": ("linear/iid/20",),
     "all_flipped": ("simulated/all/60",),
     "one_flipped": ("simulated/one/60",),
 }
@@ -58,16 +59,16 @@ def policy_table(rows: Sequence[Row], policies: Sequence[Policy] = POLICIES) -> 
 
 
 def cell_table(rows: Sequence[Row], chosen: int) -> list[dict[str, Any]]:
-    """Cell by cell: the chosen policy beside the present one, local training and the best candidate."""
+    """Cell by cell: the chosen policy beside fixed candidates, and the change if both local ones always took part."""
     table = []
     for row in rows:
         log_loss, accuracy = row.policies[chosen]
+        regret = row.regret()[chosen]
         table.append({
             "cell": row.name, "best": ALL[int(row.fixed[:, 0].argmin())], "log_loss": float(log_loss),
-            "accuracy": float(accuracy), "regret": float(row.regret()[chosen, 0]),
-            "accuracy_regret": float(row.regret()[chosen, 1]), "present": float(row.policies[0, 0]),
-            "change": float(row.change()[chosen]), "change_error": float(row.error[chosen]),
+            "accuracy": float(accuracy), "regret": float(regret[0]), "accuracy_regret": float(regret[1]),
             "local": float(row.fixed[ALL.index("local"), 0]), "pool": float(row.fixed[ALL.index("pool"), 0]),
+            "with_local": float(row.change()[WITH_LOCAL]), "with_local_error": float(row.error[WITH_LOCAL]),
         })  # fmt: skip
     return table
 

@@ -44,14 +44,14 @@ class Cell(NamedTuple):
 
     source: str
     variant: str
-    rows: int  # of the user
+    rows: int  # of the user; 0: as many as the data have
     deal: Callable[[int], Dealt]
     task: Task = "classification"
 
     @property
     def name(self) -> str:
-        """Source, variant and the user's rows in one word."""
-        return f"{self.source}/{self.variant}/{self.rows}"
+        """Source, variant and, where they are a choice, the user's rows in one word."""
+        return f"{self.source}/{self.variant}" + (f"/{self.rows}" if self.rows else "")
 
 
 class Deck:
@@ -130,13 +130,13 @@ def deal_wine(variant: str, rows: int, seed: int, cultivar: int = 1) -> Dealt:
     return flipped(dealt, [0]) if variant == "flip" else dealt
 
 
-def deal_parity(read: Callable[[], Table], test: int, variant: str, rows: int, seed: int) -> Dealt:
-    """Odd against even; six other silos of 100, on `het` each silo with two even and two odd digits of its own."""
+def deal_parity(read: Callable[[], Table], test: int, variant: str, rows: int, seed: int, each: int = 100) -> Dealt:
+    """Odd against even; six other silos, on `het` each silo with two even and two odd digits of its own."""
     rng = np.random.default_rng(seed)
     some = lambda: [*rng.choice(EVEN, 2, replace=False).tolist(), *rng.choice(ODD, 2, replace=False).tolist()]  # noqa: E731
     shares = [equally(some() if variant == "het" else range(10)) for _ in range(7)]
     odd = lambda y: y % 2  # noqa: E731
-    dealt = standardised(hand_out(read(), rng, shares, [rows] + [100] * 6, test, [odd] * 7))
+    dealt = standardised(hand_out(read(), rng, shares, [rows] + [each] * 6, test, [odd] * 7))
     return flipped(dealt, [0, 1]) if variant == "flip" else dealt
 
 

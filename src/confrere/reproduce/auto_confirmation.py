@@ -31,8 +31,8 @@ SPLITS: tuple[SplitName, ...] = ("age-strict", "age-some")
 
 
 def deal_digits(variant: str, rows: int, seed: int) -> Dealt:
-    """Odd against even as with MNIST, the 64 pixels in 20 components of the training rows."""
-    dealt = deal_parity(tables.digits, 400, variant, rows, seed)
+    """Odd against even as with MNIST, other silos of 60, the 64 pixels in 20 components of the training rows."""
+    dealt = deal_parity(tables.digits, 200, variant, rows, seed, each=60)
     mean, directions = tables.components(np.concatenate([dealt.user[0], *(X for X, _ in dealt.others)]))
     small = lambda pair: ((pair[0] - mean) @ directions, pair[1])  # noqa: E731
     return Dealt(small(dealt.user), [small(pair) for pair in dealt.others], small(dealt.test))
@@ -124,14 +124,14 @@ def confirmation() -> list[Cell]:
 
 
 def amounts() -> list[Cell]:
-    """Cells of least squares: diabetes and simulated."""
+    """Cells of least squares: the progression of diabetes, and a simulated linear truth."""
     cells: list[Cell] = []
     for variant in ("iid", "shift", "flip"):
         deal = partial(deal_bundled, "diabetes", "regression", variant)
-        cells += [Cell("diabetes", variant, n, partial(deal, n), "regression") for n in (20, 60)]
+        cells += [Cell("progression", variant, n, partial(deal, n), "regression") for n in (20, 60)]
     for variant in ("iid", "small", "big", "alone", "flip"):
         deal = partial(deal_simulated, "regression", variant, 8)
-        cells += [Cell("simulated", variant, n, partial(deal, n), "regression") for n in (20, 60)]
+        cells += [Cell("linear", variant, n, partial(deal, n), "regression") for n in (20, 60)]
     return cells
 
 

@@ -1,8 +1,8 @@
 """Policies: which candidates `auto` averages, and with which prior weights; what each would have cost.
 
 A policy gives candidate c the weight prior_c exp(-n score_c), normalised, where score is the mean loss on the user's
-rows held out. `present` is the four borrowing candidates with equal priors. The purely local ones, `local` (the user's
-ridge optimum) and `local.1` (with a tenth of the ridge), are what is to be decided on: `share` is their prior together.
+rows held out. `present` is the four borrowing candidates with equal priors. To be decided on are the purely local ones,
+`local` (the user's ridge optimum) and `local.1` (with a tenth of the ridge); `share` is their prior together.
 
 Regret is the mean loss over seeds minus that of the best fixed candidate of the cell, chosen afterwards.
 """
