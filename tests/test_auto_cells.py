@@ -152,6 +152,7 @@ def test_blocks_hold_every_row_once_and_are_padded_with_nothing():
     assert np.abs(np.asarray(block.X)[0, :, :, 3:]).sum() == 0
 
 
+@pytest.mark.slow
 def test_padding_silos_rows_and_features_changes_no_answer(monkeypatch):
     from confrere.reproduce import auto_runs
 
