@@ -165,6 +165,7 @@ def test_padding_silos_rows_and_features_changes_no_answer(monkeypatch):
     np.testing.assert_allclose(padded.relevance, bare.relevance, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_cells_local_candidate_is_the_ridge_optimum_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
@@ -184,6 +185,7 @@ def quick(shared_data):
     return report, calls
 
 
+@pytest.mark.slow
 def test_the_quick_study_has_every_table(quick):
     report, calls = quick
     assert json.loads(json.dumps(report)) == report
@@ -194,6 +196,7 @@ def test_the_quick_study_has_every_table(quick):
         assert row["regret"] <= row["log_loss"]
 
 
+@pytest.mark.slow
 def test_flipped_silos_are_not_listened_to(quick):
     report, _ = quick
     assert abs(report["all_flipped"][0]["above_local"]) < 0.005

@@ -6,7 +6,12 @@ from confrere.testing import check_algorithm
 from tests.helpers import ALGORITHMS
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+DEAR = ("evidence", "evidence-user")  # minutes of compilation
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in ALGORITHMS]
+)
 def test_every_recipe_conforms(name):
     row = ALGORITHMS[name]
     check_algorithm(row.make, local=row.local)

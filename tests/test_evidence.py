@@ -286,6 +286,7 @@ def test_with_a_late_silo_the_search_begins_anew(x64):
     np.testing.assert_allclose(states[-1].inbox.shared["x"], pooled_optimum(data, [1, 2, 3]), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_newcomer_who_leaves_again_does_not_spoil_anybodys_pool(x64):
     data = a_block()
     active = np.ones((6, 4), bool)
@@ -299,6 +300,7 @@ def test_a_newcomer_who_leaves_again_does_not_spoil_anybodys_pool(x64):
         assert np.asarray(problem.believed).tolist() == [j != i for j in range(4)]
 
 
+@pytest.mark.slow
 def test_everybody_subtracts_itself_from_the_pool(x64):
     data = a_block(task="regression")
     rare = jnp.zeros(ROWS).at[:3].set(1)
@@ -362,6 +364,7 @@ def test_a_message_that_cannot_be_true_is_as_if_the_silo_were_absent(changes):
     assert float(found.shares[1]) == 0
 
 
+@pytest.mark.slow
 def test_a_forged_opposite_with_a_thousand_times_the_precision_does_bounded_harm():
     harm = []
     for seed in range(8):
@@ -376,6 +379,7 @@ def test_a_forged_opposite_with_a_thousand_times_the_precision_does_bounded_harm
     assert max(harm) < 0.1  # where even the user's own rows hardly say which way is up
 
 
+@pytest.mark.slow
 def test_forged_labels_of_least_squares_with_any_precision_stay_finite():
     data = a_block(task="regression")
     few = ("pair", "pool")
@@ -412,6 +416,7 @@ def test_with_all_silos_opposite_it_is_ridge_local_to_a_thousandth():
         assert max(answer.relevance) < 0.3
 
 
+@pytest.mark.slow
 def test_like_silos_help():
     gains = []
     for seed in range(5):
@@ -433,6 +438,7 @@ def test_a_silo_without_rows_receives_the_pool():
     np.testing.assert_allclose(answer.theta, oracle.newton(X, y, oracle.base(4), np.zeros(4)), atol=5e-3)
 
 
+@pytest.mark.slow
 def test_a_user_with_a_single_row_believes_honest_silos():
     data = a_block()
     data = data._replace(size=data.size.at[0].set(1), X=data.X.at[0, 0].set(0))
@@ -445,6 +451,7 @@ def test_a_user_with_a_single_row_believes_honest_silos():
 # --- units, classes ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["full", "parameters"])
 def test_affine_changes_of_the_labels_change_predictions_alike(x64, share):
     data = a_block(task="regression")
@@ -461,6 +468,7 @@ def test_affine_changes_of_the_labels_change_predictions_alike(x64, share):
     assert max(one.shares) > 0.05
 
 
+@pytest.mark.slow
 def test_three_classes_of_which_one_is_empty_are_nearly_two():
     data = a_block()
     two = np.asarray(verdict(run(data)[-1], data).each[CANDIDATES.index("pair")])
@@ -473,6 +481,7 @@ def test_three_classes_of_which_one_is_empty_are_nearly_two():
     assert q[:, 2].max() < 0.1
 
 
+@pytest.mark.slow
 def test_three_classes_borrow_too():
     data = a_block(classes=3)
     answer = verdict(run(data)[-1], data, candidates=("pair",))

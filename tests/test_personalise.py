@@ -52,6 +52,7 @@ def test_the_reason_names_those_who_counted_and_those_who_did_not(answer):
     assert "unrelated" in answer.reason
 
 
+@pytest.mark.slow
 def test_the_model_is_the_recipes_own(silos, answer):
     history = answer.history
     assert history.algorithm == "evidence"
@@ -107,6 +108,7 @@ def test_no_message_holds_a_row(silos):
     assert not np.isclose(sent[:, None], np.asarray(own.X).ravel(), rtol=1e-6, atol=0).any()
 
 
+@pytest.mark.slow
 def test_alone_it_is_the_ridge_optimum():
     silos = cf.Silos.from_arrays([hospital(np.random.default_rng(2), 60)], names=["a"])
     found = cf.personalise(silos, "a")
@@ -128,6 +130,7 @@ def test_a_user_with_one_class_is_warned_and_may_say_how_frequent_the_other_is()
     assert trusting.model.predict_proba(X)[:, 1].mean() < 0.3
 
 
+@pytest.mark.slow
 def test_a_user_without_rows_gets_the_pooled_model():
     rng = np.random.default_rng(4)
     silos = cf.Silos.from_arrays([hospital(rng, 60), hospital(rng, 60), hospital(rng, 60)], names=["a", "b", "c"])
@@ -139,6 +142,7 @@ def test_a_user_without_rows_gets_the_pooled_model():
     assert (found.model.predict(X) == y).mean() > 0.6
 
 
+@pytest.mark.slow
 def test_a_named_algorithm_is_tuned_and_says_whom_it_listened_to(silos):
     found = cf.personalise(silos, "a", "weight_erosion", grid={"lr": [0.1, 1.0]}, rounds=5)
     assert found.algorithm == "weight_erosion"
@@ -148,6 +152,7 @@ def test_a_named_algorithm_is_tuned_and_says_whom_it_listened_to(silos):
     assert found.relevance["c"] < found.relevance["b"]
 
 
+@pytest.mark.slow
 def test_a_network_averages_candidates(silos):
     found = cf.personalise(silos, "a", model=cf.models.mlp([4]), rounds=3)
     assert found.algorithm == "auto (average over candidates)"
@@ -216,6 +221,7 @@ def test_words():
     assert "better than training alone (0.450)" in words.was_it_worth_it(0.4, 0.45, "log-loss")
 
 
+@pytest.mark.slow
 def test_the_comparison_has_the_named_algorithms_and_test_rows(silos):
     found = cf.personalise(silos.split(test=0.5, seed=0), "a", grid={"lr": [0.3]}, rounds=4)
     table = found.comparison
