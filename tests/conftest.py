@@ -7,9 +7,9 @@ from pathlib import Path
 # Most of the suite's time is compilation, of programs that then run for milliseconds: optimise them less.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
 
-import hypothesis  # noqa: E402
-import jax  # noqa: E402
-import pytest  # noqa: E402
+import hypothesis
+import jax
+import pytest
 
 hypothesis.settings.register_profile("confrere", deadline=None, derandomize=True, print_blob=False)
 hypothesis.settings.load_profile("confrere")

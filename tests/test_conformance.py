@@ -5,7 +5,6 @@ import pytest
 from confrere.testing import check_algorithm
 from tests.helpers import ALGORITHMS
 
-
 DEAR = ("evidence", "evidence-user")  # minutes of compilation
 
 
