@@ -57,8 +57,9 @@ def absences():
 
 def arrays(history):
     """All that a history holds, as arrays."""
-    fields = {k: v for k, v in vars(history).items() if k not in ("key", "state")}
-    return jax.tree.leaves((fields, jax.tree.map(np.asarray, history.state)))
+    left_out = ("key", "state", "make_models", "models")
+    fields = {k: v for k, v in vars(history).items() if k not in left_out}
+    return jax.tree.leaves((fields, history.models, jax.tree.map(np.asarray, history.state)))
 
 
 def assert_same_bits(one, two):
