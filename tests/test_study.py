@@ -152,7 +152,9 @@ def test_a_diverging_learning_rate_is_not_chosen():
     rng = np.random.default_rng(0)
     pairs = [(X, X @ [1.0, -1.0]) for X in rng.normal(size=(2, 30, 2))]
     silos = cf.Silos.from_arrays(pairs)
-    study = cf.Study(silos, cf.models.linear(), [cf.local, cf.fedsgd], seeds=2, rounds=200, grid={"lr": [1e6, 0.3]})
+    grid = {"lr": [1e6, 0.3]}
+    both = [cf.local, cf.fedsgd]
+    study = cf.Study(silos, cf.models.linear(), both, seeds=2, rounds=200, grid=grid, baselines=False)
     result = study.run()
     assert {c.hyper[0]["lr"] for c in result.cells_} == {0.3}
     assert not np.isfinite(result.cells_[0].tried[0, -1])
