@@ -14,7 +14,7 @@ LOGISTIC = cf.models.logistic()
 
 def candidates(algorithms, grid=None):
     """The candidates by name."""
-    return {c.name: list(c.candidates) for c in contenders(algorithms, grid or {}, 5, 5)}
+    return {c.name: list(c.candidates) for c in contenders(algorithms, grid or {}, {}, 5)}
 
 
 def test_open_numbers_of_functions_are_filled_in():
@@ -43,7 +43,7 @@ def test_numbers_that_follow_others_follow_them_in_a_grid():
 
 
 def test_functions_with_settings_are_algorithms_too():
-    (found,) = contenders([functools.partial(cf.fedavg, batch=7)], {"lr": 0.1}, 5, 5)
+    (found,) = contenders([functools.partial(cf.fedavg, batch=7)], {"lr": 0.1}, {}, 5)
     assert found.name == "fedavg"
     assert found.static["batch"] == 7
 

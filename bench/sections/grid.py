@@ -63,7 +63,7 @@ def silos() -> cf.Silos:
 def grid(recipe: cf.Recipe, shared: bool, rounds: int, seeds: int = SEEDS) -> tuple[Callable[[], object], Size]:
     """The study's own program for the whole grid, as a function to time, and the size of its blocks."""
     rates = np.geomspace(0.01, 1, RATES).tolist()
-    (contender,) = contenders({"it": recipe}, {"lr": rates}, rounds, rounds)
+    (contender,) = contenders({"it": recipe}, {"lr": rates}, {}, rounds)
     settings = Settings(cf.models.logistic(), (), "log_loss", None, 5, "train", shared, int(1e9))
     given = silos()
     cases = [c for s in range(seeds) for c in cases_of(s, given, range(USERS), "train", settings.model, 5)]
