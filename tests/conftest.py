@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 # Most of the suite's time is compilation, of programs that then run for milliseconds: optimise them less.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=1".strip()
 
 import hypothesis
 import jax
