@@ -26,7 +26,8 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page.name for page in PAGES])
-def test_python_on_a_page_runs(page, capsys):
+def test_python_on_a_page_runs(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for name, text in blocks("python"):
         if name == page:
