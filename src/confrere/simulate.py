@@ -185,8 +185,8 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
     if model.task == "classification":
         silos.classes()
     part = "test" if sum(silos.sizes("test")) > 0 else "train"
-    can_do_without = recipe.name == "evidence"  # it borrows all
-    if user is not None and silos.sizes("train")[user] == 0 and not can_do_without:
+    listens = recipe.bound.on(model, **recipe.hyper).mixer.listener is not None  # who does needs no rows of its own
+    if user is not None and silos.sizes("train")[user] == 0 and not listens:
         raise ValueError(f"the user, silo {silos.names[user]!r}, has no training rows")
     if user is not None and silos.sizes(part)[user] == 0:
         part = "train"

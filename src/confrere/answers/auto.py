@@ -19,7 +19,7 @@ from confrere.core import Block, Tree, silo_view
 from confrere.data.silos import Shared, Silos
 from confrere.history import History
 from confrere.models import Model
-from confrere.program import Setup, rollout, start, traffic
+from confrere.program import Setup, expected_traffic, rollout
 from confrere.simulate import initial_params, on_devices, simulate
 from confrere.study.cases import round_up
 
@@ -154,14 +154,8 @@ def what_was_sent(
         "parameters": "coefficients, the number of rows and the summed loss",
         "sum": "coefficients, curvature, rows and loss, summed over silos before anybody sees them",
     }[share]
-    found: list[int] = []
-
-    def look(block) -> None:
-        hyper = {"user": jnp.int32(user)}
-        found.append(traffic(setup, hyper, start(setup, hyper, params, block), block).up)
-
-    jax.eval_shape(look, block)
-    numbers = rounds * found[0] // np.dtype(jnp.result_type(float)).itemsize
+    sent = expected_traffic(setup, {"user": jnp.int32(user)}, params, block).up
+    numbers = rounds * sent // np.dtype(jnp.result_type(float)).itemsize
     why = f"{rounds} messages from which {silos.names[user]} may borrow"
     return tuple(
         Shared(name, what, numbers, why) for i, name in enumerate(silos.names) if i != user and silos.sizes("train")[i]

@@ -9,7 +9,7 @@ import numpy as np
 
 from confrere.core import Tree
 from confrere.models import Model
-from confrere.program import Setup, Traffic, numbers, start, traffic
+from confrere.program import Setup, expected_traffic, numbers
 from confrere.simulate import params_spec
 from confrere.study.blocks import block_size, run_blocks
 from confrere.study.cases import Case, Folds, Others, Shape, cross_folds, train_block, whole_run
@@ -155,17 +155,9 @@ def runs_of(
 
 def bytes_per_round(model: Model, contender: Contender, case: Case) -> tuple[int, int]:
     """What one silo, and what all, send and receive in a round; from shapes alone."""
-    found: list[Traffic] = []
-    setup = Setup(contender.make, model)
-    hyper = contender.candidates[0] | ({"user": 0} if contender.personal else {})
-
-    def look(block) -> None:
-        values = numbers(hyper)
-        params = initial(model, 0, case.shape.features, case.shape.outputs)
-        found.append(traffic(setup, values, start(setup, values, params, block), block))
-
-    jax.eval_shape(look, train_block(case, model))
-    up, down, reserved, _ = found[0]
+    hyper = numbers(contender.candidates[0] | ({"user": 0} if contender.personal else {}))
+    params = initial(model, 0, case.shape.features, case.shape.outputs)
+    up, down, reserved, _ = expected_traffic(Setup(contender.make, model), hyper, params, train_block(case, model))
     taking_part = sum(rows > 0 for rows in case.silos.sizes("train"))
     each = up + down - reserved
     if not reserved:
