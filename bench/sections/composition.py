@@ -1,6 +1,6 @@
 """What composing costs: recipes against the same algorithms written by hand as one function.
 
-By hand means: the same shuffles, keys, masks for ragged silos, absences, finite check, zero mass and record of who took
+By hand means: the same draws, keys, masks for ragged silos, absences, finite check, zero mass and record of who took
 part, but no `Client`, `Mixer`, `Rule` or `Weights`.
 """
 
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 import confrere as cf
 from confrere.clients.shuffle import shuffle
+from confrere.clients.subset import subset
 from confrere.program import Setup, advance, numbers, start
 from interleave import laps_ms
 from tasks import TASKS, Task, make_data
@@ -60,10 +61,10 @@ def by_hand(task: Task, rounds: int) -> Callable[[], object]:
     m, b = task.rows, task.batch
 
     def silo(params, key, data, lr):
+        if task.steps == 1:  # a batch that is a good part of the rows: they stay in place
+            drawn = subset(key, data.size, m, b)
+            return grad(params, cf.Batch(data.X, data.y, drawn, jnp.arange(m) < data.size))
         order = shuffle(key, data.size, m)
-        if task.steps == 1:
-            live = jnp.arange(b) < data.size
-            return grad(params, cf.Batch(data.X[order[:b]], data.y[order[:b]], live))
 
         def step(w, rows):
             index, live = rows
