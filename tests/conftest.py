@@ -1,11 +1,8 @@
-"""What all tests share: quick compilation, reproducible examples, and data that may be missing outside CI."""
+"""What all tests share: reproducible examples, and data that may be missing outside CI."""
 
 import os
 import tempfile
 from pathlib import Path
-
-# Most of the suite's time is compilation, of programs that then run for milliseconds: optimise them less.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=1".strip()
 
 import hypothesis
 import jax
