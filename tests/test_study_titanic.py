@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import confrere as cf
+from confrere.data import splits
 
 # Mean accuracies after 30 rounds over 100 seeds, by an independent program; users in order.
 PUBLISHED = {
@@ -65,3 +66,59 @@ def test_a_few_seeds_already_agree_with_the_table():
         found = table.filter(pl.col("algorithm") == name)["mean"].to_numpy()
         assert np.abs(found - wanted).max() <= 0.06, name
         assert abs(found.mean() - np.mean(wanted)) <= 0.025, name
+
+
+EVERY_SPLIT = {
+    **{name: name for name in ("age-strict", "age-some", "age-strict-share-na", "iid", "gender", "class", "port")},
+    "by": splits.by("pclass"),
+    "age_strict": splits.age_strict(),
+    "age_some": splits.age_some(),
+    "age_strict_share_na": splits.age_strict_share_na(),
+    "iid of 7": splits.iid(7),
+    "label_skew": splits.label_skew(),
+    "feature_skew": splits.feature_skew(column="fare"),
+    "concept_shift": splits.concept_shift(),
+    "unequal_sizes": splits.unequal_sizes(),
+    "unequal_missingness": splits.unequal_missingness(),
+    "dirichlet": splits.dirichlet(),
+}
+
+
+def test_all_functions_that_split_are_among_them():
+    assert set(EVERY_SPLIT) >= set(splits.__all__)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY_SPLIT)
+def test_every_kind_of_split_runs_to_its_table(name):
+    silos = functools.partial(cf.data.titanic, EVERY_SPLIT[name])
+    algorithms = [cf.local, cf.fedavg, cf.weight_erosion, cf.evidence]
+    how = {"seeds": 2, "rounds": 10, "grid": {"lr": [0.3, 1.5]}, "metrics": ["log_loss", "accuracy"]}
+    result = cf.Study(silos, cf.models.logistic(), algorithms, **how).run()
+    loss = dict(result.table("log_loss", by="all").select("algorithm", "mean").rows())
+    assert set(loss) == {"local", "fedavg", "weight_erosion", "evidence", "ridge_local"}
+    assert loss["evidence"] < min(loss["ridge_local"], np.log(2)) + 0.01
+    assert result.table("accuracy").filter(pl.col("algorithm") == "evidence")["mean"].min() > 0.55
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("label", ["age", "fare"])
+def test_amounts_are_told_better_than_by_their_mean(label):
+    silos = functools.partial(cf.data.titanic, "class", label=label)
+    how = {"seeds": 3, "metrics": ["rmse"], "grid": {"lr": [0.01, 0.03, 0.1, 0.3]}}
+    result = cf.Study(silos, cf.models.linear(), [cf.local, cf.fedsgd, cf.evidence], **how).run()
+    for user in result.users:
+        tests = [silos(seed)[user].rows("test")[1] for seed in range(3)]
+        spread = np.mean([y.std() for y in tests])
+        best = result.table().filter((pl.col("user") == user) & (pl.col("algorithm") == "evidence"))["mean"].item()
+        assert best < spread, user
+
+
+@pytest.mark.slow
+def test_a_larger_model_goes_through_the_same_study():
+    silos = functools.partial(cf.data.titanic, "age-strict")
+    how = {"seeds": 2, "metrics": ["accuracy"], "grid": {"lr": [0.1, 0.5]}}
+    result = cf.Study(silos, cf.models.mlp((16,)), [cf.local, cf.fedavg, cf.weight_erosion, cf.ditto], **how).run()
+    table = dict(result.table(by="all").select("algorithm", "mean").rows())
+    assert set(table) == {"local", "fedavg", "weight_erosion", "ditto"}
+    assert min(table.values()) > 0.7

@@ -189,3 +189,26 @@ def auto(
             print_json(report)
         else:
             auto_tables.show_study(report)
+
+
+@app.command("hospitals", epilog="Example: confrere reproduce hospitals --seeds 10")
+def hospitals(
+    seeds: Annotated[int, typer.Option(min=1, help="Random splits of every silo into halves.")] = 20,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """`auto` beside ten fixed methods on real silos: groups of Titanic passengers, and four hospitals.
+
+    Heart disease is read from CONFRERE_DATA, else downloaded; in both scalings. Some minutes with 20 splits.
+    """
+    with for_people():
+        start_jax()
+        from confrere.cli.hospital_tables import show_hospitals
+        from confrere.reproduce.hospitals import hospitals as run
+
+        with progress_bar("Experiments", hidden=quiet or json) as progress:
+            report = run(seeds, progress)
+        if json:
+            print_json(report)
+        else:
+            show_hospitals(report)
