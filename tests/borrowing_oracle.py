@@ -75,12 +75,19 @@ def evidence(S, p, H0, h0):
 
 
 def borrowed(S, p, said, H0, h0):
-    """One silo's mean information on top of (S, p), and its relevance; prior 1/30 for each T, 1/2 for unrelated."""
+    """One silo's mean information on top of (S, p); prior 1/30 for each T, 1/2 for unrelated."""
     logs = [evidence(S + P, p + q, H0, h0) - np.log(30) for P, q in said] + [evidence(S, p, H0, h0) - np.log(2)]
     r = np.exp(np.array(logs) - max(logs))
     r /= r.sum()
     mean = [sum(r[g] * said[g][k] for g in range(len(said))) for k in (0, 1)]
     return mean[0], mean[1], 1 - r[-1]
+
+
+def relevance(A0, said, H0, h0):
+    """The chance of what a silo says (prior 1/2) against nothing (4/10) and the opposite (1/10)."""
+    mean = lambda sign: np.mean([np.exp(evidence(A0 + P, sign * q, H0, h0) - top) for P, q in said])  # noqa: E731
+    top = evidence(A0, np.zeros(len(A0)), H0, h0)
+    return 0.5 * mean(1) / (0.5 * mean(1) + 0.4 + 0.1 * mean(-1))
 
 
 def user_rows(X, y, task):
@@ -96,7 +103,7 @@ def user_rows(X, y, task):
 
 
 def candidates(X, y, silos, pool, task="classification"):
-    """The four candidates, [own, *silos] shares of information, and relevances, of pair and joint."""
+    """The four candidates, [own, *silos] shares of information, and the silos' relevance."""
     d = X.shape[1]
     A0, nothing = base(d), np.zeros(d)
     weight, local = user_rows(X, y, task)
@@ -104,7 +111,8 @@ def candidates(X, y, silos, pool, task="classification"):
     said = [[message(H, h, *T) for T in GRID] for H, h in silos]
     H0, h0 = quadratic(X, y, local, task, weight)
     found = [borrowed(A0, nothing, one, H0, h0) for one in said]
-    Ps, ps, relevance = ([f[k] for f in found] for k in range(3))
+    Ps, ps = ([f[k] for f in found] for k in range(2))
+    relevances = [relevance(A0, one, H0, h0) for one in said]
     theta = {
         "pair": fit(sum(Ps), sum(ps)),
         "pair.3": fit(0.3 * sum(Ps), 0.3 * sum(ps)),
@@ -114,15 +122,14 @@ def candidates(X, y, silos, pool, task="classification"):
     shares = {"pair": information(A0, H0, Ps), "pair.3": information(A0, H0, [0.3 * P for P in Ps])}
     traces = np.array([np.trace(H) for H, _ in silos])
     shares["pool"] = information(A0, H0, [t / traces.sum() * pool[0] for t in traces])
-    relevances = {"pair": relevance, "pair.3": relevance, "pool": relevance}
-    Ps, ps, joint, around = list(Ps), list(ps), list(relevance), theta["pair"]
+    Ps, ps, around = list(Ps), list(ps), theta["pair"]
     for _ in range(3):
         H0, h0 = quadratic(X, y, around, task, weight)
         for i, one in enumerate(said):
             S, p = A0 + sum(Ps) - Ps[i], sum(ps) - ps[i]
-            Ps[i], ps[i], joint[i] = borrowed(S, p, one, H0, h0)
+            Ps[i], ps[i], _ = borrowed(S, p, one, H0, h0)
         around = fit(sum(Ps), sum(ps))
-    theta["joint"], shares["joint"], relevances["joint"] = around, information(A0, H0, Ps), joint
+    theta["joint"], shares["joint"] = around, information(A0, H0, Ps)
     return theta, shares, relevances
 
 
@@ -146,4 +153,4 @@ def verdict(X, y, silos, pool, fold, task="classification", names=("pair", "pair
     a /= a.sum()
     theta, shares, relevances = candidates(X, y, silos, pool, task)
     mix = lambda each: sum(weight * np.asarray(each[name]) for weight, name in zip(a, names, strict=True))  # noqa: E731
-    return {"weights": a, "scores": score, "theta": mix(theta), "shares": mix(shares), "relevance": mix(relevances)}
+    return {"weights": a, "scores": score, "theta": mix(theta), "shares": mix(shares), "relevance": relevances}

@@ -24,7 +24,8 @@ def dealt(seed: int = 0) -> Dealt:
 def seen_with(scores, rows=50, second=20, relevance=0.9) -> Seen:
     scores = np.atleast_2d(scores)
     E = len(scores)
-    return Seen(scores, np.zeros((E, 6, 2)), np.full((E, 3), relevance), np.full(E, rows), np.full(E, second))
+    silos = np.full((E, 3), relevance)
+    return Seen(scores, np.zeros((E, 6, 2)), silos, silos, np.full(E, rows), np.full(E, second))
 
 
 @given(st.integers(0, 1000))

@@ -65,6 +65,7 @@ class Forgery(NamedTuple):
     n: float = 1.0
     loss: float = 1.0
     since: int = 0  # the first forged round
+    claims: int = -1  # whose number it gives as its own; -1: the true one
 
 
 def forging(client, forged):
@@ -73,7 +74,8 @@ def forging(client, forged):
         lies = (data.id == forged.silo) & (ctx.round >= forged.since)
         factors = summary.Summary(forged.h, forged.H, forged.n, forged.loss)
         said = jax.tree.map(lambda a, f: jnp.where(lies, a * f, a), message["x"], factors)
-        return {**message, "x": said}, private
+        named = jnp.where(lies & (forged.claims >= 0), forged.claims.astype(int), message["told"]["id"])
+        return {"x": said, "told": {"id": named}}, private
 
     return client._replace(update=update)
 
@@ -240,8 +242,17 @@ def test_a_rare_level_leaves_no_trace_in_the_message():
     for least in (1, 3):  # three are enough there
         told, other = (message_of(d, min_cell=least) for d in (with_level, shuffled))
         assert np.abs(np.asarray(told.h) - np.asarray(other.h)).max() > 1e-3
-    numbers = message_of(data, min_cell=50)  # columns that are no levels are never silent
+    numbers = message_of(data, min_cell=ROWS)  # columns that are no levels are never silent
     np.testing.assert_array_equal(numbers.h, message_of(data).h)
+    assert float(message_of(data, min_cell=ROWS + 1).n) == 0  # but a silo with too few rows is
+
+
+def test_a_rare_level_is_silent_in_any_units():
+    data = a_block()
+    level = jnp.zeros(ROWS).at[:3].set(1)
+    coded = [data._replace(X=data.X.at[1, :, 0].set(values)) for values in (level, (level - 0.1) / 0.3)]
+    one, two = (message_of(d, min_cell=4) for d in coded)
+    jax.tree.map(np.testing.assert_array_equal, one, two)
 
 
 # --- the pooled search ---
@@ -362,6 +373,13 @@ def test_a_message_that_cannot_be_true_is_as_if_the_silo_were_absent(changes):
     np.testing.assert_allclose(found.relevance, expected.relevance, atol=1e-5)
     assert not bool(found.believed[1])
     assert float(found.shares[1]) == 0
+
+
+def test_a_silo_that_gives_the_number_of_the_user_is_heard_like_any_other():
+    data = a_block()
+    honest, claiming = (verdict(run(data, forged=Forgery(1, claims=c))[-1], data) for c in (-1, 0))
+    jax.tree.map(np.testing.assert_array_equal, honest, claiming)
+    assert float(claiming.shares[1]) > 0
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ import optax
 from confrere import clients, mixers
 from confrere import weights as weighting
 from confrere.borrowing.candidates import CANDIDATES, LOCAL
-from confrere.borrowing.summary import SHARES, Share
+from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers, concrete
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Mixer, Recipe, Weights, federate, weighted
@@ -221,7 +221,7 @@ def _ridge_local(model: Model, ridge) -> Algorithm:
 
 
 def evidence(
-    user: int | str | None = None, share: Share = "full", min_cell: int = 1,
+    user: int | str | None = None, share: Share = "full", min_cell: int = MIN_CELL,
     candidates: Sequence[str] = CANDIDATES,
 ) -> Recipe:  # fmt: skip
     """Evidence-weighted borrowing: the user's own rows judge how related every silo is, and borrow accordingly.

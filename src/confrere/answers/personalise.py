@@ -11,7 +11,7 @@ from confrere.answers.comparison import compared
 from confrere.answers.named import asked_for, kept_weight, listened_to, numbers_in_words
 from confrere.answers.predictor import Predictor
 from confrere.answers.trials import ROUNDS, Progress, best, case_of, settings, trials
-from confrere.borrowing.summary import Share
+from confrere.borrowing.summary import MIN_CELL, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
 from confrere.data.silos import Shared, Silos
@@ -29,7 +29,7 @@ def personalise(
     model: Model | None = None,
     *,
     share: Share = "full",
-    min_cell: int = 1,
+    min_cell: int = MIN_CELL,
     prevalence: float | None = None,
     others: Literal["all", "train"] = "all",
     grid: Mapping[str, Any] | None = None,
@@ -46,7 +46,8 @@ def personalise(
         model: by default logistic regression for classes and linear regression for numbers. For these, "auto" is
             evidence-weighted borrowing; for others, an average over cross-validated candidates.
         share: what silos send for "auto": "full", or less ("diagonal", "parameters", "sum"; see `evidence`).
-        min_cell: a column of zeros and ones that fewer rows of a silo have stays silent there.
+        min_cell: of a column of two values that fewer rows of a silo have, and of a silo with fewer rows, nothing is
+            said (with linear models).
         prevalence: how frequent the second class is among the user's patients, where its rows cannot tell.
         others: "all": the other silos use all their rows; "train": their training rows only.
         grid, rounds, seed: for named algorithms, models without curvature, and the comparison.

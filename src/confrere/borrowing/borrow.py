@@ -9,7 +9,7 @@ so that its precision is capped at 1/tw however many rows it has. The evidence o
 
     E = -1/2 (log|S + H_0| - log|S|) + 1/2 (p + h_0)'(S + H_0)^-1 (p + h_0) - 1/2 p'S^-1 p
 
-Over a grid of T and "unrelated" (with prior 1/2) it gives the silo's relevance, and what is borrowed on average.
+Over a grid of T and "unrelated" (with prior 1/2) it says what is borrowed on average, and how relevant the silo is.
 All is computed around the user's own optimum, so that no large numbers cancel.
 """
 
@@ -25,6 +25,7 @@ from confrere.borrowing.glm import Quadratic
 INTERCEPT_VARIANCES = (0.05, 0.5, 5.0)
 VARIANCES = (0.001, 0.01, 0.05, 0.25, 1.0)
 UNRELATED = 0.5  # prior probability
+OPPOSITE = 0.1  # the part of it, where relevance is told, that is for a silo which means the opposite of what it says
 GRID = np.array([(tb, tw) for tb in INTERCEPT_VARIANCES for tw in VARIANCES])  # [G, 2]
 
 
@@ -79,6 +80,27 @@ def chances(evidences: jax.Array, unrelated: jax.Array) -> tuple[jax.Array, jax.
     logits = jnp.concatenate([possible + share, (unrelated + jnp.log(UNRELATED))[None]])
     posterior = jax.nn.softmax(logits)
     return posterior[:-1], 1 - posterior[-1]
+
+
+def relevance_by_itself(prior: jax.Array, said: Quadratic, own: Quadratic, centre: jax.Array) -> jax.Array:
+    """How probable it is [N] that a silo is related to the user as it says: not unrelated, nor the opposite.
+
+    The opposite is the same message with the other sign, as if the silo's labels were the wrong way round. Without it
+    such a silo can seem related: what it says holds the coefficients near zero, and that alone may be better than
+    nothing. It is not better than its own mirror image.
+    """
+    base = Quadratic(jnp.diag(prior), jnp.zeros_like(prior))
+    unrelated = log_evidence(base, own, centre) + jnp.log(UNRELATED - OPPOSITE)
+
+    def of_silo(P, p):
+        def taken(sign):
+            found = jax.vmap(lambda P, p: log_evidence(Quadratic(base.H + P, sign * p), own, centre))(P, p)
+            return jax.nn.logsumexp(jnp.where(jnp.isfinite(found), found, -jnp.inf)) - jnp.log(len(found))
+
+        related, opposite = taken(1) + jnp.log(1 - UNRELATED), taken(-1) + jnp.log(OPPOSITE)
+        return jax.nn.softmax(jnp.stack([related, unrelated, opposite]))[0]
+
+    return jax.vmap(of_silo)(said.H, said.h)
 
 
 def borrow_from(base: Quadratic, said: Quadratic, own: Quadratic, centre: jax.Array) -> tuple[Quadratic, jax.Array]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from confrere.borrowing.borrow import Borrowed, information_shares, messages, pair, sweep
+from confrere.borrowing.borrow import Borrowed, information_shares, messages, pair, relevance_by_itself, sweep
 from confrere.borrowing.glm import Quadratic, Rows, expand, losses, minimise
 from confrere.borrowing.local import alone
 
@@ -32,7 +32,6 @@ class Fitted(NamedTuple):
     theta: jax.Array  # [D]
     own: jax.Array  # the user's share of the information
     shares: jax.Array  # [N] every silo's
-    relevance: jax.Array  # [N]
 
 
 class Verdict(NamedTuple):
@@ -81,12 +80,11 @@ def fit(rows: Rows, task: str, problem: Problem, said: Quadratic, names: tuple[s
     found: dict[str, Fitted] = {}
     for name, theta in zip(at_once, thetas, strict=True):
         shares = information_shares(priors[name], own, borrowed[name].H)
-        relevance = jnp.zeros_like(paired.relevance) if name in LOCAL else paired.relevance
-        found[name] = Fitted(theta, *shares, relevance)
+        found[name] = Fitted(theta, *shares)
     if "joint" in names:
         together, theta, around = joint(rows, task, problem.prior, said, paired, found["pair"].theta)
         shares = information_shares(problem.prior, around, together.from_each.H)
-        found["joint"] = Fitted(theta, *shares, together.relevance)
+        found["joint"] = Fitted(theta, *shares)
     return jax.tree.map(lambda *a: jnp.stack(a), *[found[name] for name in names])
 
 
@@ -152,10 +150,16 @@ def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, 
     weights = candidate_weights(rows, task, n * score, names)
     last = jax.tree.map(lambda a: a[-1, : len(names)], fits)
     mixed = jax.tree.map(lambda a: jnp.tensordot(weights, a, 1), last)
-    relevance = jnp.where(problem.believed, mixed.relevance, 0)  # a silo that says nothing is of no relevance
+    relevance = jnp.where(problem.believed, relevances(rows, task, problem, said), 0)  # who says nothing has none
     return Verdict(
         mixed.theta, weights, score, mixed.own, mixed.shares, relevance, last.theta, alone_score, problem.believed
     )
+
+
+def relevances(rows: Rows, task: str, problem: Problem, said: Quadratic) -> jax.Array:
+    """The relevance [N] of every silo, judged by all of the user's rows."""
+    rows, local = alone(rows, task, problem.prior)
+    return relevance_by_itself(problem.prior, said, expand(rows, local, task), local)
 
 
 def candidate_weights(rows: Rows, task: str, losses_held_out: jax.Array, names: tuple[str, ...]) -> jax.Array:

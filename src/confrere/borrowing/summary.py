@@ -6,8 +6,9 @@ The message is (h_i, H_i, n_i): D(D + 3)/2 + 1 numbers for D parameters, from wh
 likelihood to second order, 1/2 w'H_i w - h_i'w. For least squares both are divided by the variance of the residuals.
 One number more, the sum of losses, keeps the search for the pooled optimum from going astray.
 
-H_i is a matrix of second moments: with rare levels of a category it would reveal how few rows have them. `min_cell`
-keeps a column of zeros and ones silent unless that many rows have either. `share` says less:
+H_i is a matrix of second moments: of a level that one patient has it would reveal that patient's row. `min_cell` keeps
+a column of two values silent unless that many rows have either, and a silo with fewer rows altogether. Levels that are
+frequent by themselves but rare together are still counted. `share` says less:
 
     full        (h, H, n): the best answers
     diagonal    (h, diagonal of H, n): no correlations between columns leave the silo
@@ -29,6 +30,7 @@ from confrere.borrowing.local import LEAST_NOISE, label_scale
 
 Share = Literal["full", "diagonal", "parameters", "sum"]
 SHARES: tuple[str, ...] = get_args(Share)
+MIN_CELL = 5  # rows that must agree before anything is said about them
 SEARCHING = ("full", "sum")  # what silos say then is enough to search the optimum of all of them
 
 
@@ -57,15 +59,21 @@ def unpacked(packed: jax.Array, D: int, share: Share) -> jax.Array:
 
 
 def without_rare_cells(rows: Rows, least: int) -> Rows:
-    """Rows whose columns of zeros and ones are silenced where fewer than `least` rows have either value."""
+    """Rows whose columns of two values are silenced where fewer than `least` rows have either; none, if those are all.
+
+    Silent is zero: the mean of a standardised column. The same for a column with one value in all rows.
+    """
     if least <= 1:
         return rows
     live = rows.weight[:, None] > 0
-    ones, zeros = ((live & (v == rows.X)).sum(axis=0) for v in (1, 0))
-    binary = ones + zeros == live.sum()
-    rare = binary & (jnp.minimum(ones, zeros) < least)
+    count = live.sum()
+    low, high = (end(jnp.where(live, rows.X, other), axis=0)
+                 for end, other in ((jnp.min, jnp.inf), (jnp.max, -jnp.inf)))  # fmt: skip
+    lows, highs = ((live & (v == rows.X)).sum(axis=0) for v in (low, high))
+    rare = (low == high) | ((lows + highs == count) & (jnp.minimum(lows, highs) < least))
     rare = rare.at[-1].set(False)  # the intercept
-    return rows._replace(X=jnp.where(rare, 0, rows.X))
+    weight = jnp.where(count >= least, rows.weight, 0)
+    return rows._replace(X=jnp.where(rare, 0, rows.X), weight=weight)
 
 
 def own_optimum(rows: Rows, task: str, prior: jax.Array, most=ITERATIONS) -> tuple[jax.Array, jax.Array]:

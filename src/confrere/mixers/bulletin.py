@@ -20,6 +20,7 @@ from confrere.core import Inbox, Listener, Mixed, Mixer, present, rows_where, si
 
 BACK = 0.25
 NONE = 3e38  # the value before the first point: as good as infinite, but a number
+NOBODY = -1  # the number of no silo: what the user receives is never its own, whatever number a silo claims
 RIDGE = 0.1  # keeps the pooled optimum finite where classes are separable; what is borrowed does not contain it
 
 
@@ -52,7 +53,8 @@ def bulletin(user=None, share: Share = "full") -> Mixer:
         if user is not None:
             here = here & (jnp.arange(len(here)) != user)
         fresh = here & ~heard
-        new = {**message["x"]._asdict(), "id": message["told"]["id"]}
+        told = message["told"]["id"] if user is None else jnp.full_like(message["told"]["id"], NOBODY)
+        new = {**message["x"]._asdict(), "id": told}
         table = rows_where(fresh, {k: new[k] for k in table}, table)
         complete = (here >= heard).all() & heard.any()
         if share in SEARCHING:
@@ -78,7 +80,7 @@ def delivered(table: dict[str, jax.Array], share: Share) -> dict[str, jax.Array]
     if share != "sum":
         return table
     summed = {name: table[name].sum(axis=0, keepdims=True) for name in ("h", "H", "n")}
-    return {**summed, "id": jnp.full(1, -1, table["id"].dtype)}
+    return {**summed, "id": jnp.full(1, NOBODY, table["id"].dtype)}
 
 
 def inbox_of(search: Search, table: dict[str, jax.Array], mass: jax.Array) -> Inbox:

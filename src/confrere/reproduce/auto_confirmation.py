@@ -9,6 +9,8 @@ from functools import cache, partial
 
 import numpy as np
 
+from confrere.data.heart_disease import FILES, heart_disease
+from confrere.data.silos import Silos
 from confrere.data.titanic import Passengers, SplitName, passengers, split_passengers, titanic_file
 from confrere.reproduce import auto_tables as tables
 from confrere.reproduce.auto_cells import (
@@ -17,7 +19,6 @@ from confrere.reproduce.auto_cells import (
     Pair,
     Task,
     deal_parity,
-    equally,
     flipped,
     hand_out,
     standardised,
@@ -25,6 +26,7 @@ from confrere.reproduce.auto_cells import (
 )
 
 SKEW = ({0: 9.0, 1: 1.0}, {0: 1.0, 1: 9.0})
+HOSPITALS = tuple(FILES)
 FEATURES = 8  # of simulated rows
 SPREAD = {"small": 0.15, "big": 0.8}  # how far simulated silos' coefficients are from the user's
 SPLITS: tuple[SplitName, ...] = ("age-strict", "age-some")
@@ -65,15 +67,18 @@ def deal_titanic(split: SplitName, user: int, flip: Sequence[int], seed: int) ->
     return flipped(Dealt(own.rows("train"), [silo.rows("train") for silo in others], own.rows("test")), flip)
 
 
-def deal_heart(user: int, flip: Sequence[int], seed: int) -> Dealt:
-    """Half of one hospital's patients for training, all of the others'."""
-    table, rng = tables.heart_disease(), np.random.default_rng(seed)
-    sizes = np.bincount(table.group).tolist()
-    order = [user, *(i for i in range(len(sizes)) if i != user)]
-    half = sizes[user] // 2
-    counts = [half, *(sizes[i] for i in order[1:])]
-    dealt = hand_out(table, rng, [equally([i]) for i in order], counts, sizes[user] - half)
-    return flipped(standardised(dealt), flip)
+@cache
+def hospitals() -> Silos:
+    """Heart disease in four hospitals."""
+    return heart_disease()
+
+
+def deal_heart(user: int, flip: int | None, seed: int) -> Dealt:
+    """Half of one hospital's patients for training, all of the others'; the hospital that is flipped comes first."""
+    silos = hospitals().split(test=0.5, seed=seed).for_user(user)
+    others = sorted((i for i in range(len(silos.silos)) if i != user), key=lambda i: i != flip)
+    dealt = Dealt(silos[user].rows("train"), [silos[i].rows("train") for i in others], silos[user].rows("test"))
+    return flipped(dealt, [] if flip is None else [0])
 
 
 def deal_simulated(task: Task, variant: str, silos: int, rows: int, seed: int) -> Dealt:
@@ -109,7 +114,7 @@ def confirmation() -> list[Cell]:
     for split in SPLITS:
         name = split.removeprefix("age-")
         cells += [Cell("titanic", f"{name}-{u}", 0, partial(deal_titanic, split, u, ())) for u in range(4)]
-    cells += [Cell("heart", name, 0, partial(deal_heart, u, ())) for u, name in enumerate(tables.HOSPITALS)]
+    cells += [Cell("heart", name, 0, partial(deal_heart, u, None)) for u, name in enumerate(HOSPITALS)]
     for source in ("breast", "diabetes"):
         for variant in ("iid", "skew", "shift", "flip"):
             deal = partial(deal_bundled, source, "classification", variant)
@@ -149,5 +154,7 @@ def one_flipped() -> list[Cell]:
     for split in SPLITS:
         name = split.removeprefix("age-")
         cells += [Cell("titanic", f"{name}-{u}-one", 0, partial(deal_titanic, split, u, [0])) for u in range(4)]
-    cells += [Cell("heart", f"{name}-one", 0, partial(deal_heart, u, [0])) for u, name in enumerate(tables.HOSPITALS)]
+    for user, name in enumerate(HOSPITALS):
+        others = [(i, other) for i, other in enumerate(HOSPITALS) if i != user]
+        cells += [Cell("heart", f"{name}-{other}", 0, partial(deal_heart, user, i)) for i, other in others]
     return cells

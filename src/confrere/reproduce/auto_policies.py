@@ -72,7 +72,7 @@ def takes_part(policy: Policy, seen: Seen) -> np.ndarray:
     """In which cases [E] the local candidates take part."""
     part = (seen.rows >= policy.least_rows) & (policy.share > 0)
     if policy.below_relevance is not None:
-        part &= seen.relevance.mean(axis=1) < policy.below_relevance
+        part &= seen.chance.mean(axis=1) < policy.below_relevance
     if policy.margin is not None:
         total = seen.rows[:, None] * seen.scores
         chosen = np.array([name in policy.local for name in ALL])

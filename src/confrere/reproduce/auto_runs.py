@@ -24,7 +24,7 @@ from confrere.reproduce.auto_cells import Cell, Dealt, Pair
 ALL = (*CANDIDATES, *LOCAL)
 ROUNDS = 6
 AT_ONCE = 10
-SHAPES = ((9, 100, 10), (9, 200, 20), (21, 200, 10), (5, 480, 30))  # silos, rows, features: one program each
+SHAPES = ((9, 100, 10), (9, 200, 20), (21, 200, 10), (5, 480, 32))  # silos, rows, features: one program each
 
 
 class Seen(NamedTuple):
@@ -32,7 +32,8 @@ class Seen(NamedTuple):
 
     scores: np.ndarray  # [E, C] mean held-out loss of every candidate
     theta: np.ndarray  # [E, C, D] each candidate on all of the user's rows, the intercept last
-    relevance: np.ndarray  # [E, N] of every other silo, judged by itself
+    relevance: np.ndarray  # [E, N] of every other silo, as answers tell it
+    chance: np.ndarray  # [E, N] that it is not unrelated, as `pair` has it
     rows: np.ndarray  # [E] of the user
     second: np.ndarray  # [E] of them not of the most frequent class
 
@@ -78,13 +79,12 @@ def judged(model: Model, data: Block) -> Seen:
     state = jax.lax.fori_loop(0, ROUNDS, step, algorithm.init(params, data))
     inbox, private, own = silo_view(algorithm.mixer, state, data, 0)
     verdict = listen(model, "full", ALL, inbox, private, own)
-    relevance = relevance_by_itself(model, inbox, private, own)
-    rows = rows_of(model, own)
-    return Seen(verdict.scores, verdict.each, relevance, rows.weight.sum(), second_class(rows, model.task))  # type: ignore[arg-type]
+    rows, relevance, chance = rows_of(model, own), verdict.relevance[1:], chance_in_pair(model, inbox, private, own)
+    return Seen(verdict.scores, verdict.each, relevance, chance, rows.weight.sum(), second_class(rows, model.task))  # type: ignore[arg-type]
 
 
-def relevance_by_itself(model: Model, inbox: Inbox, private: Tree, own: Block) -> jax.Array:
-    """The relevance [N] of every other silo in `pair`, on all of the user's rows."""
+def chance_in_pair(model: Model, inbox: Inbox, private: Tree, own: Block) -> jax.Array:
+    """The chance [N] of every other silo to be related, in `pair`, on all of the user's rows."""
     rows = rows_of(model, own)
     problem = what_others_say(model, "full", inbox, private, own.id, rows, rows)
     if model.task == "regression":
@@ -111,7 +111,8 @@ def run_cell(cell: Cell, seeds: Sequence[int]) -> Outcome:
     seen = Seen(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     d, others = dealt[0].user[0].shape[1], len(dealt[0].others)
     theta = np.concatenate([seen.theta[..., :d], seen.theta[..., -1:]], axis=-1)
-    return Outcome(cell, seen._replace(theta=theta, relevance=seen.relevance[:, :others]), [one.test for one in dealt])
+    there = seen._replace(theta=theta, relevance=seen.relevance[:, :others], chance=seen.chance[:, :others])
+    return Outcome(cell, there, [one.test for one in dealt])
 
 
 def run_cells(

@@ -1,7 +1,7 @@
 """Tables for the study of `auto`: features, label and group of every row, before they are dealt out to silos.
 
 Images are reduced to 20 principal components, fitted on images that are in no silo and in no test set. A group is what
-rows are dealt out by: a digit, a class, a weather station's latitude, a hospital.
+rows are dealt out by: a digit, a class, a weather station's latitude.
 """
 
 import csv
@@ -18,7 +18,6 @@ from confrere.data.fetch import DataNotFound, data_folder
 COMPONENTS = 20
 STEP = 3  # hours ahead that the weather is to be told
 BANDS = 6
-HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
 
 
 class Table(NamedTuple):
@@ -105,7 +104,9 @@ def pictures(path: Path) -> np.ndarray:
     try:
         from PIL import Image
     except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError("reading pictures needs Pillow: pip install pillow", name="PIL") from problem
+        raise ModuleNotFoundError(
+            "reading pictures needs Pillow: pip install 'confrere[data]'", name="PIL"
+        ) from problem
     with Image.open(path) as sheet:
         pixels = np.asarray(sheet.convert("RGB"), np.float32)
     halved = pixels.reshape(1600, 2, 1600, 2, 3).mean(axis=(1, 3))
@@ -145,23 +146,3 @@ def weather_bands() -> Table:
     """The same, grouped into six bands of latitude with as many stations each."""
     table = weather()
     return table._replace(group=table.group * BANDS // (table.group.max() + 1))
-
-
-@cache
-def heart_disease() -> Table:
-    """Four hospitals, 920 patients: numbers and codes as recorded, what is unknown the mean, and said so in a column.
-
-    A cholesterol or blood pressure of 0 is unknown. Slope, vessels and thallium scan are left out: three of the
-    hospitals hardly have them.
-    """
-    folder = folder_of("heart_disease", "processed.va.data")
-    each = [np.genfromtxt(folder / f"processed.{name}.data", delimiter=",", missing_values="?") for name in HOSPITALS]
-    raw = np.concatenate(each)
-    group = np.repeat(np.arange(len(each)), [len(rows) for rows in each])
-    numbers = raw[:, [0, 1, 3, 4, 5, 7, 8, 9]]
-    numbers[:, 2:4] = np.where(numbers[:, 2:4] == 0, np.nan, numbers[:, 2:4])
-    unknown = np.isnan(numbers)
-    filled = np.where(unknown, np.nanmean(numbers, axis=0), numbers)
-    codes = [raw[:, 2] == level for level in (2, 3, 4)] + [raw[:, 6] == level for level in (1, 2)]
-    X = np.column_stack([filled, unknown[:, 2:8], *codes]).astype(float)
-    return Table(X, (raw[:, 13] > 0).astype(int), group)
