@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from confrere._version import __version__
-from confrere.cli import demo, reproduce
+from confrere.cli import check, demo, doctor, monitor, predict, reproduce, train
 
 app = typer.Typer(
     name="confrere",
@@ -41,4 +41,11 @@ def common(
 
 
 app.command("demo", epilog="Example: confrere demo --seeds 20 --out my-report")(demo.demo)
+app.command("check", epilog="Example: confrere check patients.csv --label died --silo hospital")(check.check)
+app.command(
+    "train", epilog="Example: confrere train patients.csv --label died --silo hospital --user north --out model"
+)(train.train)
+app.command("predict", epilog="Example: confrere predict model new-patients.csv --out predictions.csv")(predict.predict)
+app.command("monitor", epilog="Example: confrere monitor model last-month.csv")(monitor.monitor)
+app.command("doctor", epilog="Example: confrere doctor --json")(doctor.doctor)
 app.add_typer(reproduce.app, name="reproduce")

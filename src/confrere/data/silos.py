@@ -225,6 +225,27 @@ class Silos:
             return replace(self.source.encode(parts), origin=self.origin, kind=self.kind)
         return replace(self, silos=tuple(replace(s, part=p) for s, p in zip(self.silos, parts, strict=True)))
 
+    def only(self, names: Sequence[int | str]) -> "Silos":
+        """Some of the silos, in their order; features from tables are made anew from these silos' rows alone.
+
+        >>> import numpy as np, confrere as cf
+        >>> silos = cf.Silos.from_arrays([(np.eye(2), [0, 1])] * 3, names=["a", "b", "c"])
+        >>> silos.only(["c", "a"]).names
+        ('a', 'c')
+        """
+        chosen = sorted({self.index(name) for name in names})
+        if not chosen:
+            raise ValueError("no silo is named")
+        kept = tuple(self.silos[i] for i in chosen)
+        if len(kept) == len(self):
+            return self
+        if self.source is None:
+            return replace(self, silos=kept, shared=tuple(s for s in self.shared if s.silo in {k.name for k in kept}))
+        ends = np.cumsum([len(silo.y) for silo in self.silos])
+        hands = [Hand(self.names[i], np.arange(ends[i] - len(self.silos[i].y), ends[i])) for i in chosen]
+        made = self.source.deal(hands).encode([silo.part for silo in kept])
+        return replace(made, origin=self.origin, kind=self.kind, notes=self.notes)
+
     def divide(self, how: Split, seed: int = 0) -> "Silos":
         """The same rows dealt out to other silos, all for training; see `confrere.data.splits`.
 

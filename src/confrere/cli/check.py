@@ -1,0 +1,89 @@
+"""`confrere check`: what the intake understood of each silo, before any training."""
+
+from typing import Annotated, Any
+
+import typer
+
+from confrere.cli import inputs
+from confrere.cli.common import for_people, print_json
+
+
+def check(
+    data: inputs.Data,
+    label: inputs.Label = None,
+    silo: inputs.SiloColumn = None,
+    user: Annotated[str | None, typer.Option(help="The silo that is yours: all is shown of it.")] = None,
+    least: Annotated[int, typer.Option("--min-group", min=1, help="Smallest group shown of other silos.")] = 5,
+    only: inputs.Only = None,
+    exclude: inputs.Exclude = None,
+    features: inputs.Features = None,
+    drop: inputs.Drop = None,
+    categorical: inputs.Categorical = None,
+    missing: inputs.Missing = None,
+    scale: inputs.Scale = "shared",
+    task: inputs.Task = None,
+    json: inputs.Json = False,
+) -> None:
+    """What was understood of each silo's table: columns, missing values, labels; and what to mend before training.
+
+    Nothing is trained, and nothing is written. Of silos that are not yours only counts and statistics of at least
+    --min-group rows are shown.
+    """
+    with for_people():
+        from confrere.data.choose import chosen_silos
+        from confrere.data.overview import overview
+
+        choice = inputs.choice_of(
+            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task
+        )  # fmt: skip
+        report = overview(chosen_silos(choice), user, least)
+        if json:
+            print_json(report)
+        else:
+            show(report)
+
+
+def show(report: dict[str, Any]) -> None:
+    """The overview as tables."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    few = f"<{report['least']}"
+    table = Table(title=f"{report['origin']}: {len(report['silos'])} silos, {len(report['features'])} features")
+    for title in ("Silo", "Rows", f"Label: {report['label']}", "Columns it lacks"):
+        table.add_column(title)
+    for name, silo in report["silos"].items():
+        mine = " (yours)" if name == report["own"] else ""
+        table.add_row(name + mine, str(silo["rows"]), in_words(silo["label"], few), ", ".join(silo["absent"]) or "none")
+    console.print(table)
+    columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few rows to say")
+    names = list(dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]))
+    columns.add_column("Column")
+    columns.add_column("Kind")
+    for name in report["silos"]:
+        columns.add_column(name, justify="right")
+    for column in names:
+        found = [silo["columns"].get(column) for silo in report["silos"].values()]
+        kind = next(f["kind"] for f in found if f)
+        columns.add_row(column, kind, *(gap(f, few) for f in found))
+    console.print(columns)
+    print(f"{report['shared']} quantities left the silos so that their features agree.")
+    for note in report["notes"]:
+        print(f"- {note}")
+    if not report["notes"]:
+        print("Nothing to mend was found.")
+
+
+def in_words(label: dict[str, Any], few: str) -> str:
+    """Counts of classes, or mean and spread."""
+    if "mean" in label:
+        return few if label["mean"] is None else f"mean {label['mean']:.4g}, std {label['std']:.3g}"
+    return ", ".join(f"{name} {few if count is None else count}" for name, count in label.items())
+
+
+def gap(found: dict[str, Any] | None, few: str) -> str:
+    """How many values are missing."""
+    if found is None:
+        return "absent"
+    return few if found["missing"] is None else str(found["missing"])

@@ -1,0 +1,79 @@
+"""The options that say which data: shared by `check`, `compare` and `train`."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+Data = Annotated[
+    list[str],
+    typer.Argument(
+        help="A table with a column of silos, a folder or several files (one silo each), or a data set: titanic, "
+        "heart_disease, breast_cancer, diabetes.",
+        show_default=False,
+    ),
+]
+Label = Annotated[str | None, typer.Option(help="The column to be predicted.", show_default=False)]
+SiloColumn = Annotated[
+    str | None, typer.Option("--silo", help="The column that tells silos apart.", show_default=False)
+]
+Only = Annotated[list[str] | None, typer.Option("--silos", help="Only these silos take part.", show_default=False)]
+Exclude = Annotated[list[str] | None, typer.Option(help="These silos take no part.", show_default=False)]
+Features = Annotated[list[str] | None, typer.Option(help="Only these columns are used.", show_default=False)]
+Drop = Annotated[list[str] | None, typer.Option(help="These columns are not used.", show_default=False)]
+Categorical = Annotated[list[str] | None, typer.Option(help="These columns hold codes.", show_default=False)]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(help="Values that mean that there is none, as in chol=0.", show_default=False, metavar="COLUMN=VALUE"),
+]
+Scale = Annotated[
+    Literal["shared", "silo"], typer.Option(help="Standardise with statistics that silos share, or each by itself.")
+]
+Task = Annotated[
+    Literal["classification", "regression"] | None,
+    typer.Option(help="What the label is [default: told from its values].", show_default=False),
+]
+ModelName = Annotated[
+    Literal["linear", "mlp"], typer.Option("--model", help="linear: logistic or linear regression; mlp: a network.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no notes.")]
+
+
+def choice_of(
+    data: list[str], label: str | None, silo: str | None, only: list[str] | None, exclude: list[str] | None,
+    features: list[str] | None, drop: list[str] | None, categorical: list[str] | None, missing: list[str] | None,
+    scale: str, task: str | None,
+):  # fmt: skip
+    """The options as one choice; lists may be written with commas."""
+    from confrere.data.choose import Choice
+
+    options: dict[str, Any] = {
+        "drop": apart(drop), "categorical": apart(categorical), "missing": gone(missing), "task": task,
+        "scale": None if scale == "shared" else scale,
+    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value}
+    return Choice(tuple(data), label, silo, apart(only), apart(exclude), apart(features), given)
+
+
+def apart(words: list[str] | None) -> tuple[str, ...]:
+    """Names, also those written with commas between them."""
+    return tuple(name.strip() for word in words or () for name in word.split(",") if name.strip())
+
+
+def gone(words: list[str] | None) -> dict[str, list[Any]]:
+    """COLUMN=VALUE pairs by column; numbers become numbers."""
+    found: dict[str, list[Any]] = {}
+    for word in words or ():
+        column, sign, value = word.partition("=")
+        if not sign or not column:
+            raise typer.BadParameter(f"{word!r} is not COLUMN=VALUE, as in chol=0")
+        found.setdefault(column, []).append(number_or_word(value))
+    return found
+
+
+def number_or_word(value: str) -> float | str:
+    """A number if it is one."""
+    try:
+        return float(value)
+    except ValueError:
+        return value

@@ -1,0 +1,83 @@
+"""`confrere predict`: a saved model's predictions for new rows."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from confrere.cli.common import for_people, print_json, start_jax
+from confrere.cli.inputs import Json
+
+Folder = Annotated[Path, typer.Argument(help="The folder of a saved model.", show_default=False)]
+Rows = Annotated[Path, typer.Argument(help="A CSV or Parquet file of new rows.", show_default=False)]
+
+
+def predict(
+    folder: Folder,
+    rows: Rows,
+    out: Annotated[Path | None, typer.Option(help="Write a CSV file instead of printing.", show_default=False)] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    json: Json = False,
+) -> None:
+    """Predictions, with a probability for every class, for the rows of a file.
+
+    Rows must have the columns that the model was trained with; a value that does not fit is named, and nothing is
+    predicted then. The label need not be there.
+    """
+    with for_people():
+        if out is not None and out.exists() and not force:
+            raise ValueError(f"{out} is there already: choose another name, or say --force")
+        start_jax()
+        table = predictions(folder, rows)
+        if json:
+            print_json({"model": str(folder), "rows": table.to_dicts()})
+        if out is not None:
+            write(table, out)
+        elif not json:
+            print(table.write_csv(), end="")
+
+
+def predictions(folder: Path, rows: Path) -> Any:
+    """A table with the prediction and the probabilities of every row."""
+    import polars as pl
+
+    from confrere.saved import load_model
+
+    saved = load_model(folder)
+    X = features_of(saved, rows)
+    found: dict[str, Any] = {"row": range(len(X)), "prediction": saved.model.predict(X)}
+    if saved.model.model.task == "classification":
+        chance = saved.model.predict_proba(X)
+        names = saved.model.label_names or tuple(str(c) for c in range(chance.shape[1]))
+        found |= {f"p({name})": chance[:, c] for c, name in enumerate(names)}
+    return pl.DataFrame(found)
+
+
+def features_of(saved: Any, rows: Any) -> Any:
+    """The rows of a file as the model takes them; columns by name where the model was trained on plain numbers."""
+    from confrere.data.intake.options import did_you_mean
+    from confrere.data.intake.read import read
+
+    frame = read(rows)
+    if saved.model.encoding is not None:
+        return saved.model.features(frame)
+    for name in saved.model.feature_names:
+        if name not in frame.columns:
+            raise ValueError(f"{rows} lacks the column {name!r}{did_you_mean(name, frame.columns)}")
+    columns = frame.select(saved.model.feature_names)
+    for name in columns.columns:
+        numbers = columns[name].cast(float, strict=False)
+        if numbers.null_count():
+            row = int(numbers.is_null().arg_true()[0])
+            raise ValueError(
+                f"{rows}: column {name!r}, row {row} (counted from 0) is no number: {columns[name][row]!r}"
+            )
+    return saved.model.features(columns.cast(float).to_numpy())
+
+
+def write(table: Any, out: Path) -> None:
+    """The file appears whole or not at all."""
+    part = out.with_name(f".{out.name}.part")
+    table.write_csv(part)
+    part.replace(out)
+    print(f"{table.height} predictions: {out}")

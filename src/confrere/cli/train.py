@@ -1,0 +1,100 @@
+"""`confrere train`: a personal model for one silo, saved with all that is needed to use and judge it."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from confrere.cli import inputs
+from confrere.cli.common import for_people, print_json, progress_bar, start_jax
+
+Algorithm = Literal["auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tuned", "ditto", "weight_erosion"]
+
+
+def train(
+    data: inputs.Data,
+    user: Annotated[str, typer.Option(help="The silo for which the model is made.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
+    label: inputs.Label = None,
+    silo: inputs.SiloColumn = None,
+    algorithm: Annotated[Algorithm, typer.Option(help="auto, or an algorithm by its name.")] = "auto",
+    model: inputs.ModelName = "linear",
+    test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows kept for testing.")] = 0.25,
+    seed: Annotated[int, typer.Option(help="Of the split, and of what is random in training.")] = 0,
+    only: inputs.Only = None,
+    exclude: inputs.Exclude = None,
+    features: inputs.Features = None,
+    drop: inputs.Drop = None,
+    categorical: inputs.Categorical = None,
+    missing: inputs.Missing = None,
+    scale: inputs.Scale = "shared",
+    task: inputs.Task = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")] = False,
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """A model for one silo, from its own rows and what the others may tell: saved with its manifest and model card.
+
+    A quarter of every silo's rows is kept for testing; --test 0 trains on all of them.
+    """
+    with for_people():
+        choice = inputs.choice_of(data, label, silo, only, exclude, features, drop, categorical, missing, scale, task)
+        from confrere.data.choose import chosen_silos
+        from confrere.saved.folder import check_target
+
+        check_target(out, force)  # before anything is trained
+        silos = chosen_silos(choice)
+        silos.index(user)
+        start_jax()
+        from confrere.saved import save_model
+
+        silos = silos.split(test=test, seed=seed) if test > 0 else silos
+        with progress_bar("Experiments", hidden=quiet or json) as progress:
+            answer = personal_answer(silos, user, algorithm, model, seed, progress)
+        chosen = choice.overridden | {
+            name: value
+            for name, value, usual in (("algorithm", algorithm, "auto"), ("model", model, "linear"))
+            if value != usual
+        }
+        config = {"data": list(data), "test": test, "seed": seed, "scale": scale, "overridden": chosen}
+        folder = save_model(answer, silos, out, config, replace=force)
+        if json:
+            print_json(answer.to_dict() | {"folder": str(folder)})
+        else:
+            show(answer, silos, folder, quiet)
+
+
+def personal_answer(silos: Any, user: str, algorithm: str, model: str, seed: int, progress: Any) -> Any:
+    """The answer; what it warns about is in its notes, and is shown there."""
+    import warnings
+
+    from confrere import models, personalise
+    from confrere.answers import AnswerWarning
+    from confrere.answers.personalise import fitting_model
+
+    chosen = fitting_model(silos)
+    if model == "mlp":
+        chosen = models.mlp(task=chosen.task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AnswerWarning)
+        return personalise(silos, user, algorithm, chosen, others="train", seed=seed, progress=progress)
+
+
+def show(answer: Any, silos: Any, folder: Path, quiet: bool) -> None:
+    """The answer in words, and a table of whose data it listened to."""
+    from rich.console import Console
+    from rich.table import Table
+
+    if not quiet:
+        for note in silos.notes:
+            print(f"note: {note}")
+    print(answer.reason)
+    table = Table(title=f"Whose data the model for {answer.user} listened to")
+    table.add_column("Silo")
+    table.add_column("Share of the information", justify="right")
+    table.add_column("Relevance", justify="right")
+    for name, share in answer.weights.items():
+        relevance = answer.relevance.get(name)
+        table.add_row(name, f"{share:.0%}", "" if relevance is None else f"{relevance:.2f}")
+    Console().print(table)
+    print(f"Model: {folder}")

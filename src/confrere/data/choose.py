@@ -1,0 +1,126 @@
+"""From what a person names (files, a folder, a data set) to silos: whose rows, which columns, which silos."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confrere.data.intake.load import by_silo, check_column, load
+from confrere.data.intake.options import Options, did_you_mean, make_options
+from confrere.data.intake.read import PARQUET, TEXT, read
+from confrere.data.intake.tidy import Raw
+from confrere.data.notes import DataWarning
+from confrere.data.silos import Silos, check_names
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was named, and what was decided about it."""
+
+    data: tuple[str, ...]
+    label: str | None = None
+    silo: str | None = None
+    silos: tuple[str, ...] = ()  # these only; none: all
+    exclude: tuple[str, ...] = ()  # not these
+    features: tuple[str, ...] = ()  # these columns only; none: all
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `Silos.from_table`
+
+    @property
+    def overridden(self) -> dict[str, str]:
+        """What the person decided about silos and features, in words."""
+        chosen = {"silos": self.silos, "without": self.exclude, "features": self.features}
+        return {name: ", ".join(values) for name, values in chosen.items() if values}
+
+
+def data_sets() -> dict[str, Callable[[], Silos]]:
+    """The data sets that have a name."""
+    from confrere import data
+
+    return {
+        "titanic": lambda: data.titanic("age-strict"),
+        "heart_disease": data.heart_disease,
+        "breast_cancer": data.breast_cancer,
+        "diabetes": data.diabetes,
+    }
+
+
+def chosen_silos(choice: Choice) -> Silos:
+    """The silos of a choice, all rows for training; what is noticed is in their notes, and no warning is given."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        if len(choice.data) == 1 and choice.data[0] in data_sets() and not Path(choice.data[0]).exists():
+            return named_data_set(choice)
+        raws, origin = tables_of(choice)
+        kept = [raw for raw in raws if raw.name in kept_names([raw.name for raw in raws], choice)]
+        return load(kept, options_of(choice, kept), origin)
+
+
+def named_data_set(choice: Choice) -> Silos:
+    """A data set by its name; it brings its own label and silos."""
+    if choice.label or choice.silo or choice.options:
+        raise ValueError(f"{choice.data[0]} is a data set with a label and silos of its own: name no others")
+    silos = data_sets()[choice.data[0]]()
+    if choice.features:
+        raise ValueError(f"the features of {choice.data[0]} are fixed: save its table and name the file instead")
+    return silos.only(kept_names(silos.names, choice))
+
+
+def kept_names(names: Sequence[str], choice: Choice) -> list[str]:
+    """The silos that take part; unknown names are refused."""
+    for name in (*choice.silos, *choice.exclude):
+        if name not in names:
+            raise ValueError(f"there is no silo {name!r}{did_you_mean(name, names)}")
+    kept = [n for n in names if (not choice.silos or n in choice.silos) and n not in choice.exclude]
+    if not kept:
+        raise ValueError("no silo is left: name fewer in exclude")
+    return kept
+
+
+def tables_of(choice: Choice) -> tuple[list[Raw], str]:
+    """One table per silo, and where they come from in words."""
+    paths = [Path(name) for name in choice.data]
+    if len(paths) == 1 and paths[0].is_dir():
+        folder = paths[0]
+        files = sorted(f for f in folder.iterdir() if f.suffix.lower() in TEXT | PARQUET and f.name[0] not in ".~")
+        if not files:
+            raise ValueError(f"the folder {folder} has no file that ends in {', '.join(sorted(TEXT | PARQUET))}")
+        return one_per_file(files, choice), f"folder {folder.name}"
+    if len(paths) > 1:
+        return one_per_file(paths, choice), ", ".join(path.name for path in paths)
+    if not paths[0].exists():
+        known = ", ".join(data_sets())
+        raise FileNotFoundError(f"there is no file or folder {paths[0]}, nor a data set of that name ({known})")
+    frame = read(paths[0])
+    if choice.silo is None:
+        raise ValueError(f"{paths[0].name}: say which column tells the silos apart (--silo)")
+    check_column(frame, choice.silo, "silo")
+    return by_silo(frame, choice.silo), paths[0].name
+
+
+def one_per_file(files: Sequence[Path], choice: Choice) -> list[Raw]:
+    """A silo for every file, named after it."""
+    if choice.silo is not None:
+        raise ValueError("every file is a silo here: a column of silos is for a single file")
+    check_names(tuple(file.stem for file in files), len(files))
+    frames = {file.stem: read(file) for file in files}
+    return [Raw(name, frame, np.arange(frame.height)) for name, frame in sorted(frames.items())]
+
+
+def options_of(choice: Choice, raws: Sequence[Raw]) -> Options:
+    """The options of the intake; columns that are no chosen features are dropped."""
+    columns = list(dict.fromkeys(name for raw in raws for name in raw.frame.columns))
+    if choice.label is None:
+        raise ValueError(f"say which column is to be predicted (--label); there is {', '.join(columns[:12])}")
+    options = dict(choice.options)
+    if choice.features:
+        for name in choice.features:
+            if name not in columns:
+                raise ValueError(f"there is no column {name!r}{did_you_mean(name, columns)}")
+        rest = [name for name in columns if name not in (*choice.features, choice.label)]
+        options["drop"] = (*options.get("drop", ()), *rest)
+        for kind in ("categorical", "numeric"):
+            options[kind] = tuple(name for name in options.get(kind, ()) if name in choice.features)
+    return make_options(choice.label, **options)

@@ -1,0 +1,102 @@
+"""An overview of silos: what the intake understood of each, without giving anybody away.
+
+Of a silo that is not one's own only counts and statistics over a minimum number of rows are told. A count below it is
+hidden, and so is the smallest of the others beside it: else it could be found by subtraction.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from confrere.data.intake.tables import Tables
+from confrere.data.intake.tidy import Table
+from confrere.data.silos import Silo, Silos
+
+LEAST = 5
+MOST_LEVELS = 12
+
+
+def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[str, Any]:
+    """What there is to say about every silo, as plain values; hidden numbers are None.
+
+    >>> import polars as pl, confrere as cf
+    >>> table = pl.DataFrame({"age": range(40, 60), "ill": [0, 1] * 8 + [0] * 4, "clinic": ["a"] * 8 + ["b"] * 12})
+    >>> seen = overview(cf.Silos.from_table(table, label="ill", silo="clinic"), own="b")
+    >>> seen["silos"]["a"]["label"], seen["silos"]["b"]["label"]
+    ({'0': None, '1': None}, {'0': 8, '1': 4})
+    """
+    if own is not None:
+        silos.index(own)
+    tables = {t.name: t for t in silos.source.tables} if isinstance(silos.source, Tables) else {}
+    return {
+        "origin": silos.origin, "kind": silos.kind,
+        "label": silos.encoding.label if silos.encoding else "label",
+        "classes": None if silos.label_names is None else list(silos.label_names),
+        "features": list(silos.feature_names), "least": least, "own": own,
+        "silos": {
+            silo.name: of_silo(silo, silos, tables.get(silo.name), 0 if silo.name == own else least)
+            for silo in silos.silos
+        },
+        "shared": len(silos.shared), "notes": list(silos.notes),
+    }  # fmt: skip
+
+
+def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int) -> dict[str, Any]:
+    """One silo: its rows, its labels and its columns."""
+    found: dict[str, Any] = {"rows": len(silo.y), "label": of_label(silo.y, silos, least)}
+    if table is None:
+        found["columns"] = {name: of_numbers(silo.X[:, j], least) for j, name in enumerate(silos.feature_names)}
+        return found | {"absent": []}
+    absent = silos.encoding.absent.get(silo.name, ()) if silos.encoding else ()
+    columns = {name: of_column(table, name, least) for name in table.columns.columns if name not in absent}
+    return found | {"columns": columns, "absent": list(absent)}
+
+
+def of_label(y: np.ndarray, silos: Silos, least: int) -> dict[str, Any]:
+    """How many rows of each class; of an amount, its mean and spread."""
+    if silos.label_names is None and not (y.dtype.kind in "biu" and len(np.unique(y)) <= MOST_LEVELS):
+        return of_numbers(y, least)
+    names = silos.label_names or tuple(str(c) for c in range(int(y.max()) + 1))
+    counts = np.bincount(y.astype(int), minlength=len(names))
+    return told(dict(zip(names, counts.tolist(), strict=True)), least)
+
+
+def of_column(table: Table, name: str, least: int) -> dict[str, Any]:
+    """One column of a silo's table."""
+    column = table.columns[name]
+    if table.kinds.get(name) == "numeric":
+        return of_numbers(column.to_numpy(), least)
+    gaps = gaps_of(len(column) - column.null_count(), column.null_count(), least)
+    if table.kinds.get(name) != "categorical":
+        return {"kind": table.kinds.get(name, "text"), **gaps}
+    levels = dict(column.drop_nulls().value_counts(sort=True).iter_rows())
+    if len(levels) > MOST_LEVELS:
+        return {"kind": "categorical", **gaps, "levels": len(levels)}
+    return {"kind": "categorical", **gaps, "levels": told(levels, least)}
+
+
+def of_numbers(values: np.ndarray, least: int) -> dict[str, Any]:
+    """Mean and standard deviation of known values, if there are enough."""
+    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    found: dict[str, Any] = {"kind": "numeric", **gaps_of(len(known), len(values) - len(known), least)}
+    enough = len(known) >= max(least, 1)
+    return found | {"mean": float(known.mean()) if enough else None, "std": float(known.std()) if enough else None}
+
+
+def gaps_of(known: int, missing: int, least: int) -> dict[str, int | None]:
+    """How many values are known and how many are missing."""
+    return told({"known": known, "missing": missing}, least)
+
+
+def told(counts: Mapping[str, int], least: int) -> dict[str, int | None]:
+    """Counts of which none gives away a small group, also not by subtraction from the sum.
+
+    >>> told({"a": 40, "b": 3, "c": 60}, least=5)
+    {'a': None, 'b': None, 'c': 60}
+    """
+    small = [name for name, count in counts.items() if 0 < count < least]
+    if (small and sum(counts[name] for name in small) < least) or len(small) == 1:
+        rest = sorted((name for name in counts if name not in small and counts[name] > 0), key=lambda n: counts[n])
+        small += rest[:1]
+    return {name: None if name in small else int(count) for name, count in counts.items()}

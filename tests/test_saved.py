@@ -1,0 +1,169 @@
+"""Saved models: what is loaded predicts as what was saved, and what was changed since is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import confrere as cf
+from confrere.saved import drift, load_model, save_model
+from confrere.saved.drift import chance_of, holm, stability_index
+from confrere.saved.reference import counts_like, feature_reference, reference_counts
+
+PARTS = ("CARD.md", "manifest.json", "model.safetensors")
+
+
+def table(rows=240, seed=0):
+    """Two clinics with numbers, codes and gaps."""
+    import polars as pl
+
+    rng = np.random.default_rng(seed)
+    age, sex = rng.normal(60, 10, rows), rng.choice(["f", "m"], rows)
+    ill = rng.random(rows) < 1 / (1 + np.exp(-(age - 60) / 8 - (sex == "m")))
+    gap = rng.random(rows) < 0.1
+    return pl.DataFrame({
+        "age": np.where(gap, np.nan, age), "sex": sex, "ill": np.where(ill, "yes", "no"),
+        "clinic": np.where(np.arange(rows) % 2, "a", "b"),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    silos = cf.Silos.from_table(table(), label="ill", silo="clinic").split(test=0.25, seed=0)
+    answer = cf.personalise(silos, "a")
+    folder = save_model(answer, silos, tmp_path_factory.mktemp("models") / "a", {"seed": 0})
+    return silos, answer, folder
+
+
+def test_a_loaded_model_predicts_as_the_saved_one_from_tables_and_from_numbers(made):
+    silos, answer, folder = made
+    saved = load_model(folder)
+    new = table(20, seed=1).drop("ill", "clinic")
+    np.testing.assert_array_equal(saved.model.predict_proba(new), answer.model.predict_proba(new))
+    np.testing.assert_array_equal(saved.model.predict(silos["a"].X), answer.model.predict(silos["a"].X))
+    assert saved.model.label_names == ("no", "yes")
+
+
+def test_the_folder_holds_a_model_a_manifest_and_a_card_and_nothing_else(made):
+    silos, answer, folder = made
+    assert sorted(file.name for file in folder.iterdir()) == sorted(PARTS)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["user"] == "a"
+    assert manifest["weights"] == pytest.approx(dict(answer.weights))
+    assert manifest["data"]["train_rows"] == list(silos.sizes("train"))
+    assert set(manifest["versions"]) >= {"confrere", "jax", "numpy"}
+    card = (folder / "CARD.md").read_text()
+    for words in ("# A model for a", answer.reason, "`ill` (no, yes)", "What left each silo"):
+        assert words in card
+    assert not [file for file in folder.parent.iterdir() if file.name.startswith(".")]
+
+
+def test_a_model_that_was_changed_is_refused(made, tmp_path):
+    silos, answer, _ = made
+    folder = save_model(answer, silos, tmp_path / "model")
+    content = bytearray((folder / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match="SHA-256"):
+        load_model(folder)
+
+
+def test_what_is_no_model_is_said_to_be_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no saved model: there is no manifest\.json"):
+        load_model(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"format": 99}')
+    with pytest.raises(ValueError, match="format 99"):
+        load_model(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_model(tmp_path)
+
+
+def test_nothing_is_written_over_unless_asked(made, tmp_path):
+    silos, answer, _ = made
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("x")
+    for replace in (False, True):
+        with pytest.raises(ValueError, match="is no saved model"):
+            save_model(answer, silos, tmp_path / "notes", replace=replace)
+    folder = save_model(answer, silos, tmp_path / "model")
+    before = (folder / "manifest.json").read_bytes()
+    with pytest.raises(ValueError, match="holds a model already"):
+        save_model(answer, silos, folder)
+    assert (folder / "manifest.json").read_bytes() == before
+    save_model(answer, silos, folder, {"again": True}, replace=True)
+    assert load_model(folder).manifest["config"] == {"again": True}
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model", "notes"]
+
+
+def test_a_network_and_an_amount_can_be_saved_too(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(X, X[:, 0] + 0.1 * rng.normal(size=40)) for X in rng.normal(size=(2, 40, 3))]
+    silos = cf.Silos.from_arrays(rows, names=["a", "b"])
+    for name, model in (("linear", cf.models.linear()), ("mlp", cf.models.mlp([4], "regression"))):
+        answer = cf.personalise(silos, "a", "local", model, grid={"lr": [0.05]}, rounds=5)
+        saved = load_model(save_model(answer, silos, tmp_path / name))
+        np.testing.assert_array_equal(saved.model.predict(rows[1][0]), answer.model.predict(rows[1][0]))
+
+
+def test_other_silos_scales_are_not_saved(tmp_path):
+    with pytest.warns(cf.data.DataWarning):
+        silos = cf.Silos.from_table(table(), label="ill", silo="clinic", scale="silo")
+    answer = cf.personalise(silos, "a", "ridge_local")
+    manifest = json.loads((save_model(answer, silos, tmp_path / "m") / "manifest.json").read_text())
+    owners = [set(column["own"]) for column in manifest["encoding"]["columns"] if column["kind"] == "numeric"]
+    assert owners == [{"a"}]
+
+
+# --- drift ---
+
+
+def test_the_stability_index_and_the_test_are_those_of_the_formulas():
+    from scipy.stats import chi2_contingency
+
+    before, now = np.array([40, 30, 30]), np.array([10, 60, 30])
+    p, q = (before + 0.5) / 101.5, (now + 0.5) / 101.5
+    assert stability_index(before, now) == pytest.approx(((q - p) * np.log(q / p)).sum())
+    assert chance_of(before, now) == pytest.approx(chi2_contingency([before, now], correction=False).pvalue)
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+@pytest.mark.parametrize(
+    "values", [np.arange(100.0), np.array([0.0, 1] * 50), np.ones(30), np.repeat([1.0, 9], [99, 1])]
+)
+def test_training_rows_counted_again_give_their_own_reference(values):
+    reference = feature_reference(values)
+    np.testing.assert_array_equal(counts_like(reference, values), reference_counts(reference))
+    assert reference_counts(reference).sum() == len(values)
+
+
+def test_a_value_that_no_training_row_had_is_counted():
+    reference = feature_reference(np.array([0.0, 1, 1]))
+    assert counts_like(reference, np.array([0.0, 2, 3])).tolist() == [1, 0, 2]
+
+
+def test_rows_like_those_of_training_are_fine_and_shifted_ones_are_not(made):
+    silos, _, folder = made
+    saved = load_model(folder)
+    X, y = silos["a"].rows("train")
+    same = drift(saved, X, y)
+    assert same.verdict == "fine"
+    assert max(f.index for f in same.features) < 1e-9
+    moved = drift(saved, X + np.array([2.0, 0, 0]))
+    assert (moved.verdict, moved.features[0].feature, moved.features[0].movement) == ("watch", "age", "much")
+    assert moved.labels == ()
+    wrong = drift(saved, X, 1 - y)
+    assert wrong.verdict == "retrain"
+    assert "expects" in wrong.reason
+    assert drift(saved, X[:5]).verdict == "too few rows"
+    json.dumps(wrong.to_dict())
+
+
+def test_calibration_is_judged_by_the_models_own_probabilities(made):
+    silos, _, folder = made
+    saved = load_model(folder)
+    X = np.concatenate([silos["a"].X] * 5)
+    chance = saved.model.predict_proba(X)[:, 1]
+    honest = [drift(saved, X, (np.random.default_rng(s).random(len(X)) < chance).astype(int)) for s in range(20)]
+    assert sum(d.verdict == "retrain" for d in honest) <= 2  # one in fifty, by construction
+    assert np.mean([d.loss - d.expected for d in honest]) == pytest.approx(0, abs=0.01)
