@@ -11,9 +11,20 @@ import pytest
 hypothesis.settings.register_profile("confrere", deadline=None, derandomize=True, print_blob=False)
 hypothesis.settings.load_profile("confrere")
 
+MOST_MAPS = 20_000
 CACHE = Path(tempfile.gettempdir()) / "confrere-test-compilations"
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_programs_at_a_time():
+    """Compiled programs are let go before they are too many: each takes some of the memory maps that Linux allows a
+    process (65,530), and beyond them compilation ends in a crash."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")

@@ -233,7 +233,7 @@ def a_case(task="classification", n=45, d=5, seed=0):
     return X, y, silos, tuple(sum(part) for part in zip(*silos, strict=True))
 
 
-judge = jax.jit(candidates.judge, static_argnums=(1, 2, 5))
+judge = jax.jit(candidates.judge, static_argnums=(1, 2, 5), compiler_options=glm.QUICK_COMPILATION)
 PADDED = 60  # all cases have the same shapes, so that few programs are compiled
 
 

@@ -80,7 +80,7 @@ def forging(client, forged):
     return client._replace(update=update)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4), compiler_options=glm.QUICK_COMPILATION)
 def _run(model, outputs, share, min_cell, has_user, user, data, active, forged):
     recipe = cf.evidence(user=0 if has_user else None, share=share, min_cell=min_cell)
     algorithm = recipe.bound.on(model, **({"user": user} if has_user else {}))
@@ -110,7 +110,7 @@ def mixer_of(user, share="full"):
     return cf.mixers.bulletin(user, share)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3), compiler_options=glm.QUICK_COMPILATION)
 def _listen(model, share, candidates, min_cell, inbox, private, own):
     return listen(model, share, candidates, inbox, private, own, min_cell)
 
@@ -168,7 +168,7 @@ def test_nobody_but_the_user_receives_the_table_and_the_pool():
 # --- what is in a message ---
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2), compiler_options=glm.QUICK_COMPILATION)
 def _message(model, share, min_cell, count, point, own):
     outputs = 1 if model is LINEAR else 2
     client = summaries(model, share, min_cell, CANDIDATES)

@@ -4,6 +4,8 @@ Every silo's part of the algorithm runs by itself, on its own rows; messages and
 and rebuilt from those bytes alone. The answer is that of `personalise`, and what was on the wire is what it names.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import confrere as cf
 from confrere.algorithms import EVIDENCE_ROUNDS
+from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.borrowing.summary import Summary
 from confrere.core import Ctx, Inbox, blank_message, heard_by
 from confrere.simulate import initial_params
@@ -58,7 +61,8 @@ def over_the_wire(silos, model, wire):
     stack = lambda trees: jax.tree.map(lambda *a: jnp.stack(a), *trees)  # noqa: E731
     inbox, state = mixer.init(shared, stack([blank] * len(names)))
     kept = [private] * len(names)
-    update = jax.jit(client.update)
+    compiled = functools.partial(jax.jit, compiler_options=QUICK_COMPILATION)
+    update = compiled(client.update)
     for number in range(1, EVIDENCE_ROUNDS + 1):
         messages = []
         for i, name in enumerate(names):
@@ -73,7 +77,7 @@ def over_the_wire(silos, model, wire):
         ctx = Ctx(jnp.int32(number), active, block.size, jnp.zeros(len(names), jnp.int32), jax.random.key(0))
         inbox, state, _ = mixer.update(stack(messages), state, ctx)
     heard = wire.carry("server", names[USER], Inbox(heard_by(mixer.listener, inbox.shared, USER), inbox.mass))
-    return jax.jit(client.personal)(heard, kept[USER], own[USER])
+    return compiled(client.personal)(heard, kept[USER], own[USER])
 
 
 @pytest.fixture

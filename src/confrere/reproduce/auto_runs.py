@@ -14,7 +14,7 @@ import numpy as np
 from confrere import algorithms
 from confrere.borrowing.borrow import messages, pair
 from confrere.borrowing.candidates import CANDIDATES, LOCAL, second_class
-from confrere.borrowing.glm import expand, rows_of
+from confrere.borrowing.glm import QUICK_COMPILATION, expand, rows_of
 from confrere.borrowing.local import alone, label_scale
 from confrere.clients.summaries import listen, what_others_say
 from confrere.core import Block, Inbox, Tree, silo_view
@@ -94,7 +94,7 @@ def chance_in_pair(model: Model, inbox: Inbox, private: Tree, own: Block) -> jax
     return pair(problem.prior, messages(problem.others, 1), quadratic, theta).relevance[1:]
 
 
-@jax.jit(static_argnums=0)
+@jax.jit(static_argnums=0, compiler_options=QUICK_COMPILATION)
 def _run(model: Model, data: Block) -> Seen:
     return jax.lax.map(lambda one: judged(model, one), data)
 

@@ -1,0 +1,184 @@
+"""check, train, predict, monitor and doctor through the installed entry point, on good and bad input."""
+
+import json
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.test_cli import confrere
+from tests.test_saved import PARTS, table
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Patients of two clinics, as one file, as a folder, and a model for clinic a."""
+    place = tmp_path_factory.mktemp("clinics")
+    patients = table()
+    patients.write_csv(place / "patients.csv")
+    (place / "by-clinic").mkdir()
+    for name in ("a", "b"):
+        patients.filter(pl.col("clinic") == name).drop("clinic").write_csv(place / "by-clinic" / f"{name}.csv")
+    table(60, seed=1).drop("clinic").write_csv(place / "new.csv")
+    done = confrere("train", "patients.csv", *NAMED, "--user", "a", "--out", "model", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["folder"] == "model"
+    return place
+
+
+NAMED = ("--label", "ill", "--silo", "clinic")
+
+
+def test_check_shows_columns_labels_and_gaps_of_every_silo(folder):
+    done = confrere("check", "patients.csv", *NAMED, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert list(seen["silos"]) == ["a", "b"]
+    assert seen["classes"] == ["no", "yes"]
+    patients = table()
+    for name, silo in seen["silos"].items():
+        own = patients.filter(pl.col("clinic") == name)
+        assert silo["rows"] == own.height
+        assert silo["label"] == {word: own.filter(pl.col("ill") == word).height for word in ("no", "yes")}
+        assert silo["columns"]["age"]["missing"] == own["age"].is_nan().sum()
+    shown = confrere("check", "by-clinic", "--label", "ill", cwd=folder)
+    assert shown.returncode == 0, shown.stderr
+    assert "missing values by silo" in shown.stdout
+
+
+def test_check_hides_small_groups_of_others_but_not_of_ones_own(tmp_path):
+    rows = pl.DataFrame(
+        {"age": np.arange(40.0) ** 2, "ill": ["yes"] * 3 + ["no"] * 37, "clinic": ["a"] * 20 + ["b"] * 20}
+    )
+    rows.write_csv(tmp_path / "p.csv")
+    seen = json.loads(confrere("check", "p.csv", *NAMED, "--json", cwd=tmp_path).stdout)
+    assert seen["silos"]["a"]["label"] == {"no": None, "yes": None}
+    own = json.loads(confrere("check", "p.csv", *NAMED, "--user", "a", "--json", cwd=tmp_path).stdout)
+    assert own["silos"]["a"]["label"] == {"no": 17, "yes": 3}
+
+
+def test_train_writes_a_model_and_says_whom_it_listened_to(folder):
+    assert sorted(file.name for file in (folder / "model").iterdir()) == sorted(PARTS)
+    again = confrere("train", "patients.csv", *NAMED, "--user", "a", "--out", "model", cwd=folder)
+    assert again.returncode == 1
+    assert "holds a model already" in again.stderr
+
+
+def test_train_states_what_was_overridden(folder):
+    chosen = ("--exclude", "b", "--features", "age", "--algorithm", "ridge_local")
+    done = confrere("train", "patients.csv", *NAMED, "--user", "a", "--out", "alone", *chosen, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((folder / "alone" / "manifest.json").read_text())
+    assert manifest["config"]["overridden"] == {"without": "b", "features": "age", "algorithm": "ridge_local"}
+    assert manifest["data"]["silos"] == ["a"]
+    assert set(manifest["features"]) == {"age", "age=missing"}
+    assert "Chosen by hand" in (folder / "alone" / "CARD.md").read_text()
+
+
+def test_predict_gives_a_class_and_probabilities_for_every_row(folder):
+    done = confrere("predict", "model", "new.csv", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = pl.read_csv(done.stdout.encode())
+    assert found.columns == ["row", "prediction", "p(no)", "p(yes)"]
+    assert found.height == 60
+    np.testing.assert_allclose(found["p(no)"] + found["p(yes)"], 1, atol=1e-5)
+    assert ((found["p(yes)"] > 0.5) == (found["prediction"] == "yes")).all()
+    written = confrere("predict", "model", "new.csv", "--out", "found.csv", cwd=folder)
+    assert written.returncode == 0, written.stderr
+    assert (folder / "found.csv").read_text() == done.stdout
+    assert confrere("predict", "model", "new.csv", "--out", "found.csv", cwd=folder).returncode == 1
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda t: t.drop("age"), ["'age'", "lacks"]),
+    (lambda t: t.with_columns(age=pl.Series(["old", *map(str, range(59))])), ["'age'", "row 0", "'old'"]),
+    (lambda t: t.head(0), ["no rows"]),
+])  # fmt: skip
+def test_rows_that_do_not_fit_are_refused_by_name(folder, change, words):
+    change(table(60, seed=1).drop("clinic")).write_csv(folder / "bad.csv")
+    done = confrere("predict", "model", "bad.csv", "--out", "never.csv", cwd=folder)
+    assert done.returncode == 1
+    assert not (folder / "never.csv").exists()
+    for word in words:
+        assert word in done.stderr
+
+
+def test_monitor_tells_rows_that_moved(folder):
+    done = confrere("monitor", "model", "new.csv", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["verdict"] in ("fine", "watch")
+    assert [told["name"] for told in report["labels"]] == ["no", "yes"]
+    older = table(60, seed=1).drop("clinic", "ill").with_columns(pl.col("age") + 30)
+    older.write_csv(folder / "older.csv")
+    shown = confrere("monitor", "model", "older.csv", cwd=folder)
+    assert shown.returncode == 0, shown.stderr
+    assert "watch: age moved much" in shown.stdout
+
+
+def test_a_model_that_was_tampered_with_predicts_nothing(folder, tmp_path):
+    shutil.copytree(folder / "model", tmp_path / "model")
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"x")
+    done = confrere("predict", "model", str(folder / "new.csv"), cwd=tmp_path)
+    assert done.returncode == 1
+    assert "SHA-256" in done.stderr
+
+
+BAD = {
+    "missing file": (None, "there is no file or folder"),
+    "empty file": (b"", "is empty"),
+    "no rows": (b"age,ill,clinic\n", "no rows"),
+    "wrong delimiter": (b"age:ill:clinic\n1:no:a\n2:yes:b\n", "no silo column 'clinic'"),
+    "Latin-1": ("age,ill,clinic\n1,no,Z\u00fcrich\n2,yes,b\n".encode("latin-1"), "not in UTF-8"),
+    "one class": (b"age,ill,clinic\n1,no,a\n2,no,b\n3,no,b\n", "only one class"),
+    "no such silo": (b"age,ill,clinic\n1,no,x\n2,yes,b\n3,no,b\n", "no silo 'a'"),
+    "nameless silo": (b"age,ill,clinic\n1,no,\n2,yes,b\n3,no,a\n", "no value in the silo column"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused_with_a_message_and_nothing_is_written(tmp_path, case):
+    content, words = BAD[case]
+    if content is not None:
+        (tmp_path / "p.csv").write_bytes(content)
+    done = confrere("train", "p.csv", *NAMED, "--user", "a", "--out", "model", cwd=tmp_path)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("content", [
+    b"\xef\xbb\xbfage;ill;clinic\n" + b"".join(b"%d;%s;%s\n" % (i, (b"1.0", b"0.0")[i % 2], (b"a", b"b")[i % 3 > 0])
+                                              for i in range(60)),
+])  # fmt: skip
+def test_a_mark_at_the_start_semicolons_and_labels_with_a_point_are_understood(tmp_path, content):
+    (tmp_path / "p.csv").write_bytes(content)
+    done = confrere("check", "p.csv", *NAMED, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["classes"] == ["0", "1"]
+
+
+def test_a_hundred_thousand_rows_are_checked(tmp_path):
+    table(100_000).write_csv(tmp_path / "p.csv")
+    done = confrere("check", "p.csv", *NAMED, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sum(silo["rows"] for silo in json.loads(done.stdout)["silos"].values()) == 100_000
+
+
+def test_wrong_words_are_not_understood():
+    assert confrere("train").returncode == 2
+    assert confrere("check", "titanic", "--missing", "chol", "--label", "x").returncode in (1, 2)
+    named = confrere("check", "titanic", "--label", "x")
+    assert named.returncode == 1
+    assert "label and silos of its own" in named.stderr
+
+
+def test_doctor_finds_versions_and_devices():
+    done = confrere("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["versions"]["jax"]
+    assert report["devices"]
+    assert "devices:" in confrere("doctor").stdout
