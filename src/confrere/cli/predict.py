@@ -55,6 +55,8 @@ def predictions(folder: Path, rows: Path) -> Any:
 
 def features_of(saved: Any, rows: Any) -> Any:
     """The rows of a file as the model takes them; columns by name where the model was trained on plain numbers."""
+    import polars as pl
+
     from confrere.data.intake.options import did_you_mean
     from confrere.data.intake.read import read
 
@@ -72,7 +74,7 @@ def features_of(saved: Any, rows: Any) -> Any:
             raise ValueError(
                 f"{rows}: column {name!r}, row {row} (counted from 0) is no number: {columns[name][row]!r}"
             )
-    return saved.model.features(columns.cast(float).to_numpy())
+    return saved.model.features(columns.select(pl.all().cast(pl.Float64)).to_numpy())
 
 
 def write(table: Any, out: Path) -> None:

@@ -8,7 +8,7 @@ PERCENT = "{:.0%}"
 
 def model_card(manifest: Mapping[str, Any]) -> str:
     """A page about a saved model, from its manifest alone."""
-    return "\n\n".join(filter(None, [
+    paragraphs = [
         f"# A model for {manifest['user']}",
         f"Predicts {told(manifest)} from {len(manifest['features'])} features, for patients like those of "
         f"{manifest['user']}. It was not made for anybody else's.",
@@ -27,8 +27,8 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         "It knows nothing of patients that differ from those it was trained on: `confrere monitor` tells whether new "
         "rows look like them. It is no medical device, and nobody has checked it for use in care.",
         f"confrere {manifest['confrere']}; SHA-256 of the data {manifest['data']['sha256']}.",
-        "",
-    ]))  # fmt: skip
+    ]  # fmt: skip
+    return "\n\n".join(text for text in paragraphs if text) + "\n"
 
 
 def told(manifest: Mapping[str, Any]) -> str:
