@@ -57,7 +57,7 @@ def trials(
 
 def tried(case: Case, how: Settings, contender: Contender, count: Counter) -> list[Trial]:
     """Every set of numbers of one algorithm."""
-    [(_, scores)] = cross_validate(how, contender, case.shape, [case], count, always=True)
+    [(_, scores)] = cross_validate(how, contender, case.shape, [case], count, 1, always=True)
     return [
         Trial(contender.name, dict(point), float(scores[k, -1]), contender)
         for k, point in enumerate(contender.candidates)

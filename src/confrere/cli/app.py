@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from confrere._version import __version__
-from confrere.cli import check, demo, doctor, monitor, predict, reproduce, train
+from confrere.cli import check, compare, demo, doctor, monitor, predict, reproduce, train
 
 app = typer.Typer(
     name="confrere",
@@ -45,6 +45,14 @@ app.command("check", epilog="Example: confrere check patients.csv --label died -
 app.command(
     "train", epilog="Example: confrere train patients.csv --label died --silo hospital --user north --out model"
 )(train.train)
+app.command("compare", epilog="Example: confrere compare patients.csv --label died --silo hospital --user all")(
+    compare.compare
+)
+app.command("init", epilog="Example: confrere init study.toml --data patients.csv --label died --silo hospital")(
+    compare.init
+)
+app.command("run", epilog="Example: confrere run study.toml --out my-run")(compare.run)
+app.command("resume", epilog="Example: confrere resume my-run")(compare.resume)
 app.command("predict", epilog="Example: confrere predict model new-patients.csv --out predictions.csv")(predict.predict)
 app.command("monitor", epilog="Example: confrere monitor model last-month.csv")(monitor.monitor)
 app.command("doctor", epilog="Example: confrere doctor --json")(doctor.doctor)

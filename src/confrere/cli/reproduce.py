@@ -203,7 +203,7 @@ def hospitals(
     """
     with for_people():
         start_jax()
-        from confrere.cli.hospital_tables import show_hospitals
+        from confrere.cli.comparison_tables import show_hospitals
         from confrere.reproduce.hospitals import hospitals as run
 
         with progress_bar("Experiments", hidden=quiet or json) as progress:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from confrere.data.derive import derived
 from confrere.data.intake.load import by_silo, check_column, load
 from confrere.data.intake.options import Options, did_you_mean, make_options
 from confrere.data.intake.read import PARQUET, TEXT, read
@@ -27,6 +28,7 @@ class Choice:
     exclude: tuple[str, ...] = ()  # not these
     features: tuple[str, ...] = ()  # these columns only; none: all
     options: Mapping[str, Any] = field(default_factory=dict)  # of `Silos.from_table`
+    derive: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # silo -> column -> formula; "": all silos
 
     @property
     def overridden(self) -> dict[str, str]:
@@ -54,13 +56,23 @@ def chosen_silos(choice: Choice) -> Silos:
         if len(choice.data) == 1 and choice.data[0] in data_sets() and not Path(choice.data[0]).exists():
             return named_data_set(choice)
         raws, origin = tables_of(choice)
-        kept = [raw for raw in raws if raw.name in kept_names([raw.name for raw in raws], choice)]
+        names = kept_names([raw.name for raw in raws], choice)
+        kept = [with_derived(raw, choice, names) for raw in raws if raw.name in names]
         return load(kept, options_of(choice, kept), origin)
+
+
+def with_derived(raw: Raw, choice: Choice, names: Sequence[str]) -> Raw:
+    """A silo's table with its derived columns; a formula of its own comes before that of all."""
+    for silo in choice.derive:
+        if silo and silo not in names:
+            raise ValueError(f"derive names the silo {silo!r}{did_you_mean(silo, names)}")
+    formulas = {**choice.derive.get("", {}), **choice.derive.get(raw.name, {})}
+    return raw._replace(frame=derived(raw.frame, formulas, raw.name)) if formulas else raw
 
 
 def named_data_set(choice: Choice) -> Silos:
     """A data set by its name; it brings its own label and silos."""
-    if choice.label or choice.silo or choice.options:
+    if choice.label or choice.silo or choice.options or choice.derive:
         raise ValueError(f"{choice.data[0]} is a data set with a label and silos of its own: name no others")
     silos = data_sets()[choice.data[0]]()
     if choice.features:

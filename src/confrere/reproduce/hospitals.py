@@ -18,6 +18,7 @@ from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.models import logistic
 from confrere.study import Study, StudyResult
+from confrere.study.plain import differences, means
 
 METRICS = ("log_loss", "accuracy")
 AUTO = "auto"
@@ -103,18 +104,9 @@ def stage(progress: Callable[[int, int], None], i: int, count: int) -> Callable[
 
 def setting_report(result: StudyResult) -> dict[str, Any]:
     """Means by user and over users, and differences of `auto` with its rivals, with intervals."""
-    means = {by: {m: result.table(m, by=by).to_dicts() for m in METRICS} for by in ("user", "all")}
-    cells: dict[str, Any] = {}
-    for metric in METRICS:
-        for row in (*means["user"][metric], *means["all"][metric]):
-            cells.setdefault(row["user"], {}).setdefault(row["algorithm"], {})[metric] = {
-                "mean": row["mean"], "std": row["std"],
-            }  # fmt: skip
     return {
-        "users": cells,
-        "differences": {
-            rival: {metric: result.paired(AUTO, rival, metric).to_dicts() for metric in METRICS} for rival in RIVALS
-        },
+        "users": means(result, METRICS),
+        "differences": {rival: differences(result, AUTO, rival, METRICS) for rival in RIVALS},
     }
 
 

@@ -19,6 +19,7 @@ from confrere.study.engine import Curves, Program, Runs
 from confrere.study.tuning import Choice, choose, fold_scores
 
 Progress = Callable[[int, int], None]
+PIECE = 32  # cases that are finished together: about a second's work for small models
 
 
 class Settings(NamedTuple):
@@ -72,21 +73,31 @@ def case_key(algorithm: str, user: int, seed: int, shared: bool) -> jax.Array:
 def compute(
     settings: Settings, contender: Contender, cases: Sequence[Case], count: Counter
 ) -> Iterator[tuple[Case, Cell]]:
-    """Every case with its cell, shape by shape."""
+    """Every case with its cell, shape by shape and piece by piece: what is stored in between is not lost."""
     for shape in dict.fromkeys(case.shape for case in cases):
         alike = [case for case in cases if case.shape == shape]
-        choices = cross_validate(settings, contender, shape, alike, count)
-        picked = [(0,) if choice is None else (choice.last, choice.best) for choice, _ in choices]
-        runs = [runs_of(settings, contender, case, whole_run, which) for case, which in zip(alike, picked, strict=True)]
-        found = curves_of(settings, contender, shape, runs, 1, len(picked[0]), settings.metrics, count)
-        sent = bytes_per_round(settings.model, contender, alike[0])
-        for case, (choice, scores), curves in zip(alike, choices, found, strict=True):
-            yield case, cell_of(contender, case, choice, scores, curves, sent)
+        most = min(len(alike), PIECE)
+        for first in range(0, len(alike), most):
+            yield from piece(settings, contender, shape, alike[first : first + most], count, most)
+
+
+def piece(
+    settings: Settings, contender: Contender, shape: Shape, cases: Sequence[Case], count: Counter, most: int
+) -> Iterator[tuple[Case, Cell]]:
+    """Some cases of one shape, tuned and measured; `most` is the size of the largest piece."""
+    choices = cross_validate(settings, contender, shape, cases, count, most)
+    picked = [(0,) if choice is None else (choice.last, choice.best) for choice, _ in choices]
+    runs = [runs_of(settings, contender, case, whole_run, which) for case, which in zip(cases, picked, strict=True)]
+    found = curves_of(settings, contender, shape, runs, 1, len(picked[0]), settings.metrics, count, most)
+    sent = bytes_per_round(settings.model, contender, cases[0])
+    for case, (choice, scores), curves in zip(cases, choices, found, strict=True):
+        yield case, cell_of(contender, case, choice, scores, curves, sent)
 
 
 def cross_validate(
-    settings: Settings, contender: Contender, shape: Shape, cases: Sequence[Case], count: Counter, always: bool = False
-) -> list[tuple[Choice | None, np.ndarray]]:
+    settings: Settings, contender: Contender, shape: Shape, cases: Sequence[Case], count: Counter, most: int,
+    always: bool = False,
+) -> list[tuple[Choice | None, np.ndarray]]:  # fmt: skip
     """For every case what was chosen, and the scores of all candidates and rounds [P, R + 1].
 
     Where there is nothing to choose, nothing is run, unless the scores are wanted for themselves (`always`).
@@ -99,7 +110,7 @@ def cross_validate(
     found: list[tuple[Choice | None, np.ndarray]] = []
     metrics, folds = (settings.criterion,), settings.folds
     for case, curves in zip(
-        cases, curves_of(settings, contender, shape, runs, folds, len(everything), metrics, count), strict=True
+        cases, curves_of(settings, contender, shape, runs, folds, len(everything), metrics, count, most), strict=True
     ):
         rows = held_out(case, settings.model).count
         scores = fold_scores(curves.metrics[settings.criterion], rows, settings.criterion)
@@ -109,16 +120,16 @@ def cross_validate(
 
 def curves_of(
     settings: Settings, contender: Contender, shape: Shape, runs: Sequence[Callable[[], Runs]], folds: int,
-    candidates: int, metrics: tuple[str, ...], count: Counter,
+    candidates: int, metrics: tuple[str, ...], count: Counter, most: int,
 ) -> Iterator[Curves]:  # fmt: skip
-    """The curves of all runs, block by block."""
+    """The curves of all runs, block by block; a last piece that is smaller runs in the program of the others."""
     spec = params_spec(settings.model, shape.features, shape.outputs)
     size = block_size(
         shape, folds, candidates, sum(a.size for a in jax.tree.leaves(spec)),
-        (contender.rounds + 1) * (len(metrics) + 2), len(runs), settings.memory, len(jax.local_devices()),
+        (contender.rounds + 1) * (len(metrics) + 2), most, settings.memory, len(jax.local_devices()),
     )  # fmt: skip
     if contender.make.whole:  # curvatures and factorisations keep a processor busy by themselves
-        size = size._replace(group=1, groups=-(-len(runs) // len(jax.local_devices())))
+        size = size._replace(group=1, groups=-(-most // len(jax.local_devices())))
     program = Program(
         contender.make, settings.model, metrics, contender.rounds, contender.personal, settings.shared_batches,
         size.side_by_side, contender.settled,

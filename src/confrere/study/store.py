@@ -61,5 +61,8 @@ class Store:
         plain = cell.plain()
         text = json.dumps({"checksum": fingerprint(plain), "cell": plain})
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_text(text, encoding="utf-8")
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(unfinished, path)

@@ -15,26 +15,30 @@ def show_hospitals(report: dict[str, Any]) -> None:
 
 
 def show_means(title: str, users: dict[str, Any]) -> None:
-    """One row per method, one column per user."""
-    header = ["method", *users]
+    """One row per method, one column per user; the metrics beside one another."""
+    methods = next(iter(users.values()))
     rows = [
-        [
-            method,
-            *(both(users[user][method]["log_loss"]["mean"], users[user][method]["accuracy"]["mean"]) for user in users),
-        ]
-        for method in next(iter(users.values()))
+        [method, *(" / ".join(f"{found['mean']:.4f}" for found in users[user][method].values()) for user in users)]
+        for method in methods
     ]
-    show(title, header, rows)
+    show(title, ["method", *users], rows)
 
 
 def show_differences(title: str, differences: dict[str, Any]) -> None:
     """One row per rival and user."""
-    rows = [
-        [rival, loss["user"], with_interval(loss), with_interval(accuracy), f"{loss['wins']}/{loss['n']}"]
-        for rival, by_metric in differences.items()
-        for loss, accuracy in zip(by_metric["log_loss"], by_metric["accuracy"], strict=True)
-    ]
-    show(title, ["other", "user", "log-loss", "accuracy", "lower log-loss"], rows)
+    metrics = list(next(iter(differences.values())))
+    rows = []
+    for rival, by_metric in differences.items():
+        for found in zip(*by_metric.values(), strict=True):
+            first = found[0]
+            better = f"{first['wins']}/{first['n']}"
+            rows.append([rival, first["user"], *map(with_interval, found), better])
+    show(title, ["other", "user", *(named(metric) for metric in metrics), f"better {named(metrics[0])}"], rows)
+
+
+def named(metric: str) -> str:
+    """A metric in words."""
+    return {"log_loss": "log-loss", "rmse": "RMSE"}.get(metric, metric)
 
 
 def show_together(found: dict[str, Any], seeds: int) -> None:
@@ -50,11 +54,6 @@ def show_together(found: dict[str, Any], seeds: int) -> None:
             f"minus the best one of every user, chosen afterwards: {signed(by_user['mean'])} on the mean, "
             f"{signed(by_user['worst'])} for the worst user"
         )
-
-
-def both(log_loss: float, accuracy: float) -> str:
-    """Two numbers in one place."""
-    return f"{log_loss:.4f} / {accuracy:.4f}"
 
 
 def with_interval(row: dict[str, Any]) -> str:

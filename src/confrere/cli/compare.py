@@ -1,0 +1,136 @@
+"""`confrere compare`, `run`, `resume` and `init`: comparisons, from options or from a file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from confrere.cli import inputs
+from confrere.cli.common import for_people, print_json, progress_bar, start_jax
+
+Out = Annotated[Path, typer.Option(help="The folder for the run; a new one.")]
+
+
+def compare(
+    data: inputs.Data,
+    label: inputs.Label = None,
+    silo: inputs.SiloColumn = None,
+    user: Annotated[list[str] | None, typer.Option(help="For whom: silos by name, or all.")] = None,
+    algorithms: Annotated[
+        list[str] | None, typer.Option(help="What is compared [default: auto,ridge_local,fedavg,weight_erosion].")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Random splits of every silo into halves.")] = 10,
+    out: Out = Path("confrere-run"),
+    model: inputs.ModelName = "linear",
+    only: inputs.Only = None,
+    exclude: inputs.Exclude = None,
+    features: inputs.Features = None,
+    drop: inputs.Drop = None,
+    categorical: inputs.Categorical = None,
+    missing: inputs.Missing = None,
+    scale: inputs.Scale = "shared",
+    task: inputs.Task = None,
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """Which algorithm is best for each silo? Tuned on training rows, with paired differences and intervals.
+
+    Everything is kept in the folder --out: a run that is interrupted goes on with `confrere resume`.
+    """
+    with for_people():
+        start_jax()
+        from confrere.runs.config import Config, checked
+
+        given: dict[str, Any] = {
+            "data": {
+                "path": data[0] if len(data) == 1 else data, "label": label, "silo": silo,
+                "silos": list(inputs.apart(only)), "exclude": list(inputs.apart(exclude)),
+                "features": list(inputs.apart(features)), "drop": list(inputs.apart(drop)),
+                "categorical": list(inputs.apart(categorical)), "missing": inputs.gone(missing), "scale": scale,
+                "task": task,
+            },
+            "study": {"model": model, "seeds": seeds},
+        }  # fmt: skip
+        users, named = inputs.apart(user), inputs.apart(algorithms)
+        if users and users != ("all",):
+            given["study"]["users"] = list(users)
+        if named:
+            given["study"]["algorithms"] = list(named)
+        config: Config = checked(given, "", Path("the command line")).beside(Path.cwd())
+        carry_out(lambda runs, progress: runs.run(config, out, progress), json, quiet)
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="A study.toml; `confrere init` writes one.", show_default=False)],
+    out: Out = Path("confrere-run"),
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """The comparison that a file describes."""
+    with for_people():
+        start_jax()
+        from confrere.runs.config import read_config
+
+        config = read_config(file)
+        carry_out(lambda runs, progress: runs.run(config, out, progress), json, quiet)
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """Continue a run that was interrupted; it ends with the same numbers, to the last digit."""
+    with for_people():
+        start_jax()
+        carry_out(lambda runs, progress: runs.resume(folder, progress), json, quiet)
+
+
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml"),
+    data: Annotated[str, typer.Option(help="The data it names.")] = "titanic",
+    label: inputs.Label = None,
+    silo: inputs.SiloColumn = None,
+    json: inputs.Json = False,
+) -> None:
+    """Write a commented study.toml, ready to run on the Titanic or on your own table."""
+    with for_people():
+        from confrere.runs.template import template
+
+        if file.exists():
+            raise ValueError(f"{file} is there already: choose another name")
+        file.write_text(template(data, label, silo), encoding="utf-8")
+        if json:
+            print_json({"file": str(file)})
+        else:
+            print(f"{file} is written. Run it with: confrere run {file}")
+
+
+def carry_out(begin: Any, json: bool, quiet: bool) -> None:
+    """Run with a progress bar, and show what came out."""
+    from confrere.runs import run as runs
+    from confrere.runs.summary import summary
+
+    with progress_bar("Experiments", hidden=quiet or json) as progress:
+        finished = begin(runs, progress)
+    report = summary(finished)
+    if json:
+        print_json(report)
+    else:
+        show(report, quiet)
+
+
+def show(report: dict[str, Any], quiet: bool) -> None:
+    """Means by user, and differences with training alone and with FedAvg."""
+    from confrere.cli.comparison_tables import show_differences, show_means
+
+    if not quiet:
+        for note in report["notes"]:
+            print(f"note: {note}")
+    for name, value in report["overridden"].items():
+        print(f"chosen by hand: {name} {value}")
+    metrics = " / ".join(report["metrics"])
+    show_means(f"{metrics} on the user's test rows, mean over {report['seeds']} splits", report["users"])
+    for algorithm, differences in report["differences"].items():
+        show_differences(f"{algorithm} minus the other, 95 % intervals", differences)
+    print(f"Run: {report['folder']}")

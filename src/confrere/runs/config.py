@@ -1,0 +1,165 @@
+"""`study.toml`: what to compare on which data. Unknown keys and wrong types are refused, with line and field."""
+
+import os
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from confrere.data.choose import Choice, data_sets
+
+AlgorithmName = Literal[
+    "auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tuned", "ditto", "weight_erosion"
+]  # fmt: skip
+Count = Annotated[int, Field(ge=1)]
+
+
+class Part(BaseModel):
+    """A part of the file: strict, and nothing that is not named."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DataPart(Part):
+    """[data]: whose rows, and how they are read."""
+
+    path: str | list[str]
+    label: str | None = None
+    silo: str | None = None
+    silos: list[str] = []
+    exclude: list[str] = []
+    features: list[str] = []
+    drop: list[str] = []
+    categorical: list[str] = []
+    numeric: list[str] = []
+    missing: dict[str, list[float | int | str]] = {}
+    scale: Literal["shared", "silo"] = "shared"
+    task: Literal["classification", "regression"] | None = None
+
+
+class StudyPart(Part):
+    """[study]: what is compared, for whom, and how often."""
+
+    users: Literal["all"] | list[str] = "all"
+    algorithms: list[AlgorithmName] = ["auto", "ridge_local", "fedavg", "weight_erosion"]
+    model: Literal["linear", "mlp"] = "linear"
+    seeds: Count = 10
+    rounds: Count = 30
+    others: Literal["all", "train"] = "train"
+    grid: dict[str, list[float | int] | dict[str, list[float | int]]] = {}
+
+
+class Config(Part):
+    """The whole file."""
+
+    data: DataPart
+    study: StudyPart = StudyPart()
+    derive: dict[str, str | dict[str, str]] = {}
+
+    def choice(self) -> Choice:
+        """The data as a choice of silos."""
+        part = self.data
+        given = {
+            "drop": tuple(part.drop), "categorical": tuple(part.categorical), "numeric": tuple(part.numeric),
+            "missing": part.missing, "task": part.task, "scale": None if part.scale == "shared" else part.scale,
+        }  # fmt: skip
+        paths = (part.path,) if isinstance(part.path, str) else tuple(part.path)
+        own = {silo: formulas for silo, formulas in self.derive.items() if isinstance(formulas, dict)}
+        common = {name: formula for name, formula in self.derive.items() if isinstance(formula, str)}
+        return Choice(
+            paths, part.label, part.silo, tuple(part.silos), tuple(part.exclude), tuple(part.features),
+            {name: value for name, value in given.items() if value}, {**({"": common} if common else {}), **own},
+        )  # fmt: skip
+
+    def beside(self, folder: Path) -> "Config":
+        """The same with paths that hold wherever it is read: those of files are taken from a folder."""
+
+        def whole(path: str) -> str:
+            return path if path in data_sets() and not (folder / path).exists() else os.path.abspath(folder / path)
+
+        paths = self.data.path
+        found = whole(paths) if isinstance(paths, str) else [whole(path) for path in paths]
+        return self.model_copy(update={"data": self.data.model_copy(update={"path": found})})
+
+
+def read_config(path: str | os.PathLike[str]) -> Config:
+    """The configuration in a file, its paths taken from the file's folder.
+
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "study.toml"
+    >>> _ = file.write_text('[data]\\npath = "titanic"\\n[study]\\nseeds = 3\\n')
+    >>> read_config(file).study.seeds
+    3
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no file {file}; `confrere init` writes one")
+    try:
+        text = file.read_text(encoding="utf-8")
+        found = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+        raise ValueError(f"{file} is no TOML file: {problem}") from problem
+    return checked(found, text, file).beside(file.resolve().parent)
+
+
+def checked(found: dict[str, Any], text: str, file: Path) -> Config:
+    """The configuration, or every mistake with its line and field."""
+    try:
+        return Config.model_validate(found)
+    except ValidationError as problem:
+        lines = lines_of(text)
+        raise ValueError("\n".join(complaint(error, lines, file) for error in distinct(problem))) from None
+
+
+def distinct(problem: ValidationError) -> list[Any]:
+    """One mistake per field: a value that fits none of several types is one."""
+    found: dict[tuple[str, ...], Any] = {}
+    for error in problem.errors():
+        found.setdefault(field_of(error), error)
+    return list(found.values())
+
+
+def field_of(error: Any) -> tuple[str, ...]:
+    """The names of tables and keys that lead to a mistake, without places in lists and names of types."""
+    known = ("data", "study", "derive")
+    steps = [step for step in error["loc"] if isinstance(step, str)]
+    return tuple(steps[:2]) if steps and steps[0] in known else tuple(steps[:1])
+
+
+def complaint(error: Any, lines: dict[tuple[str, ...], int], file: Path) -> str:
+    """One mistake in words."""
+    field = field_of(error)
+    line = lines.get(field) or lines.get(field[:-1])
+    where = f"{file}, line {line}" if line else str(file)
+    name = ".".join(field)
+    match error["type"]:
+        case "extra_forbidden":
+            return f"{where}: there is no field {name!r}{meant(field)}"
+        case "missing":
+            return f"{where}: the field {name!r} is missing"
+    return f"{where}: {name}: {error['msg'][0].lower()}{error['msg'][1:]}, not {error['input']!r}"
+
+
+def meant(field: Sequence[str]) -> str:
+    """What the name of a field may have been meant to be."""
+    from confrere.data.intake.options import did_you_mean
+
+    parts: dict[str, type[Part]] = {"data": DataPart, "study": StudyPart}
+    there = parts.get(field[0], Config) if len(field) > 1 else Config
+    return did_you_mean(field[-1], list(there.model_fields))
+
+
+def lines_of(text: str) -> dict[tuple[str, ...], int]:
+    """The line of every table and key."""
+    found: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        bare = line.strip()
+        if bare.startswith("["):
+            table = tuple(part.strip(' "') for part in bare.strip("[]").split("]")[0].split("."))
+            found.setdefault(table, number)
+        elif "=" in bare and not bare.startswith("#"):
+            found.setdefault((*table, bare.split("=", 1)[0].strip(' "')), number)
+    return found

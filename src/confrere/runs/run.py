@@ -1,0 +1,132 @@
+"""Carrying out a comparison in a folder, so that it survives whatever stops it.
+
+    config.json      what is compared, with paths that hold anywhere
+    journal.jsonl    when it began, on which data, when it was resumed and when it ended
+    cells/           every finished cell, written to the disk and renamed: there as a whole or not at all
+    study.json, cells.parquet, curves.parquet     the result, once all cells are there
+
+A cell has the same bits whichever others run beside it, so that a run that was interrupted, at any moment, and resumed
+ends as one that was not.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confrere import algorithms, models
+from confrere.answers.personalise import fitting_model
+from confrere.data.choose import chosen_silos
+from confrere.data.silos import Silos
+from confrere.models import Model
+from confrere.runs.config import Config
+from confrere.study import Study, StudyResult
+from confrere.study.cases import digest_of
+
+CONFIG, JOURNAL, CELLS, RESULT = "config.json", "journal.jsonl", "cells", "study.json"
+Progress = Callable[[int, int], None]
+
+
+class Finished(NamedTuple):
+    """A run that came to its end."""
+
+    folder: Path
+    config: Config
+    silos: Silos
+    result: StudyResult
+
+
+def run(config: Config, folder: str | os.PathLike[str], progress: Progress | None = None) -> Finished:
+    """Begin a run in a new folder, and carry it out."""
+    place = Path(folder)
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        hint = f"; `confrere resume {place}` continues it" if (place / CONFIG).is_file() else ""
+        raise ValueError(f"{place} is there already{hint}: choose another folder")
+    silos = chosen_silos(config.choice())
+    study = study_of(config, silos)  # what cannot be right is refused before anything is written
+    place.mkdir(parents=True, exist_ok=True)
+    write(place / CONFIG, config.model_dump_json(indent=1))
+    note(place, "begun", data=digest_of(silos))
+    return carried_out(config, place, silos, study, progress)
+
+
+def resume(folder: str | os.PathLike[str], progress: Progress | None = None) -> Finished:
+    """Continue a run where it stopped; the data must be what they were. A finished run is only read."""
+    place = Path(folder)
+    if not (place / CONFIG).is_file():
+        raise FileNotFoundError(f"{place} holds no run: there is no {CONFIG} in it")
+    config = Config.model_validate_json((place / CONFIG).read_text(encoding="utf-8"))
+    silos = chosen_silos(config.choice())
+    begun = [entry for entry in journal(place) if entry["event"] == "begun"]
+    if begun and begun[0]["data"] != digest_of(silos):
+        raise ValueError(f"the data have changed since the run in {place} began: begin a new one")
+    note(place, "resumed" if begun else "begun", data=digest_of(silos))
+    return carried_out(config, place, silos, study_of(config, silos), progress)
+
+
+def carried_out(config: Config, place: Path, silos: Silos, study: Study, progress: Progress | None) -> Finished:
+    """All cells that are not there yet, and the result."""
+    result = study.run(place / CELLS, progress)
+    result.save(place)
+    note(place, "finished", cells=len(result.cells_))
+    return Finished(place, config, silos, result)
+
+
+def study_of(config: Config, silos: Silos) -> Study:
+    """The study that a configuration describes."""
+    part = config.study
+    model = model_of(config, silos)
+    makers: dict[str, Any] = {name: maker_of(name, model) for name in part.algorithms}
+    for user in [] if part.users == "all" else part.users:
+        silos.index(user)
+    return Study(
+        silos, model, makers, users=part.users, seeds=part.seeds, grid=part.grid, rounds=part.rounds, others=part.others
+    )
+
+
+def model_of(config: Config, silos: Silos) -> Model:
+    """The model that fits the label."""
+    fitting = fitting_model(silos)
+    return models.mlp(task=fitting.task) if config.study.model == "mlp" else fitting
+
+
+def maker_of(name: str, model: Model) -> Any:
+    """An algorithm by its name."""
+    if name != "auto":
+        return getattr(algorithms, name)
+    if model.name == "mlp":
+        raise ValueError("auto can be compared for linear models only; name other algorithms, or train with it")
+    return algorithms.evidence
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file so that it is there as a whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with unfinished.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+def note(place: Path, event: str, **facts: Any) -> None:
+    """Add a line to the journal, and see it to the disk."""
+    line = json.dumps({"event": event, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **facts})
+    with (place / JOURNAL).open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def journal(place: Path) -> list[dict[str, Any]]:
+    """The lines of the journal; one that was cut off in the middle is passed over."""
+    found = []
+    path = place / JOURNAL
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found

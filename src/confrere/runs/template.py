@@ -1,0 +1,41 @@
+"""The file that `confrere init` writes: every field, with what it means."""
+
+TEMPLATE = """\
+# What to compare, on which data. Run it with: confrere run study.toml --out my-run
+
+[data]
+path = "{path}"  # a table, a folder with one file per silo, a list of files, or a data set such as "titanic"
+{label}{silo}# silos = ["north", "south"]      # only these take part
+# exclude = ["east"]               # these do not
+# features = ["age", "sex"]        # only these columns are used
+# drop = ["patient_id"]            # these are not
+# categorical = ["cp"]             # these hold codes, not numbers
+# missing = {{ chol = [0] }}         # values that mean that there is none
+# scale = "shared"                 # or "silo": each silo standardises by itself, and nothing leaves it for that
+# task = "classification"          # or "regression"; told from the label if it is not said
+
+# [derive]                         # columns made from others: dates and arithmetic only
+# days_ill = "admission - onset"
+# [derive.south]                   # where one silo recorded it differently
+# days_ill = "duration_hours / 24"
+
+[study]
+users = "all"                      # or a list of silos
+algorithms = ["auto", "ridge_local", "fedavg", "weight_erosion"]
+model = "linear"                   # or "mlp"
+seeds = 10                         # random splits of every silo into halves
+rounds = 30
+others = "train"                   # "all": the others train on their test rows, too, as in the Weight Erosion paper
+
+# [study.grid]                     # numbers to try, tuned on the user's training rows
+# lr = [0.1, 0.3, 1.0, 3.0]
+"""
+
+
+def template(path: str, label: str | None, silo: str | None) -> str:
+    """The file for some data."""
+    return TEMPLATE.format(
+        path=path.replace("\\", "\\\\").replace('"', '\\"'),
+        label=f'label = "{label}"\n' if label else '# label = "died"              # the column to be predicted\n',
+        silo=f'silo = "{silo}"\n' if silo else '# silo = "hospital"           # the column that tells silos apart\n',
+    )

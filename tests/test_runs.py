@@ -1,0 +1,196 @@
+"""Runs from files: what is refused and where, and that an interrupted run ends as one that was not."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from confrere.runs.config import read_config
+from confrere.runs.run import journal
+from tests.test_cli import COMMAND, confrere
+from tests.test_saved import table
+
+STUDY = """\
+[data]
+path = "patients.csv"
+label = "ill"
+silo = "clinic"
+
+[study]
+algorithms = ["local", "fedavg", "fedsgd", "ditto"]
+seeds = 3
+rounds = 5
+
+[study.grid]
+lr = [0.1, 1.0]
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A table, a study of it, and the run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("runs")
+    table(120).write_csv(folder / "patients.csv")
+    (folder / "study.toml").write_text(STUDY)
+    done = confrere("run", "study.toml", "--out", "straight", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def cells(folder: Path) -> list:
+    return json.loads((folder / "study.json").read_text())["cells"]
+
+
+def test_a_run_leaves_its_result_and_a_journal(place):
+    straight = place / "straight"
+    assert [entry["event"] for entry in journal(straight)] == ["begun", "finished"]
+    found = cells(straight)
+    assert len(found) == 5 * 2 * 3  # ridge_local is always there
+    assert pl.read_parquet(straight / "cells.parquet").height > 0
+
+
+def killed_after(place: Path, folder: str, seconds: float) -> None:
+    """Start a run and kill it without warning."""
+    words = [COMMAND, "run", "study.toml", "--out", folder, "--quiet"]
+    process = subprocess.Popen(words, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not (place / folder / "journal.jsonl").exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def length_of_a_run(place: Path) -> float:
+    """Seconds from the beginning of a run to its end, with compiled programs at hand."""
+    begin = time.monotonic()
+    killed_after(place, "timed", 0.0)
+    start = time.monotonic() - begin
+    begin = time.monotonic()
+    assert confrere("resume", "timed", "--quiet", cwd=place).returncode == 0
+    return max(1.0, time.monotonic() - begin - start)
+
+
+def kill_and_resume(place: Path, times: int, seed: int) -> None:
+    """A run that is killed at a random moment and resumed has the bits of the straight one, every time."""
+    rng, length = random.Random(seed), length_of_a_run(place)
+    expected = cells(place / "straight")
+    left = []
+    for number in range(times):
+        folder = f"killed-{seed}-{number}"
+        killed_after(place, folder, rng.uniform(0, length))
+        left.append(len(list((place / folder / "cells").glob("[!.]*.json"))))
+        done = confrere("resume", folder, "--json", cwd=place)
+        assert done.returncode == 0, done.stderr
+        assert cells(place / folder) == expected
+    assert min(left) < len(expected), "no run was interrupted"
+
+
+def test_a_run_that_was_killed_five_times_ends_with_the_same_bits(place):
+    kill_and_resume(place, 5, seed=0)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_fifty_times_ends_with_the_same_bits(place):
+    kill_and_resume(place, 50, seed=1)
+
+
+def test_a_finished_run_is_read_and_nothing_is_computed(place):
+    before = {file.name: file.stat().st_mtime_ns for file in (place / "straight" / "cells").iterdir()}
+    done = confrere("resume", "straight", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert {file.name: file.stat().st_mtime_ns for file in (place / "straight" / "cells").iterdir()} == before
+
+
+def test_changed_data_and_folders_in_use_are_refused(place, tmp_path):
+    again = confrere("run", "study.toml", "--out", "straight", cwd=place)
+    assert again.returncode == 1
+    assert "confrere resume straight" in again.stderr
+    (tmp_path / "study.toml").write_text(STUDY)
+    table(120).write_csv(tmp_path / "patients.csv")
+    killed_after(tmp_path, "run", 0.0)
+    table(120, seed=5).write_csv(tmp_path / "patients.csv")
+    done = confrere("resume", "run", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "have changed" in done.stderr
+    assert confrere("resume", ".", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ("seeds = 3", "seedz = 3", ["line 8", "'study.seedz'", "did you mean 'seeds'"]),
+    ("seeds = 3", 'seeds = "3"', ["line 8", "study.seeds", "integer"]),
+    ("seeds = 3", "seeds = 0", ["line 8", "study.seeds", "greater than or equal to 1"]),
+    ('"ditto"', '"dito"', ["line 7", "study.algorithms", "'dito'"]),
+    ("[study.grid]", "[stuty]", ["line 11", "'stuty'", "did you mean 'study'"]),
+    ('path = "patients.csv"\n', "", ["line 1", "'data.path' is missing"]),
+    ("[data]", "[data", ["no TOML file", "line 1"]),
+])  # fmt: skip
+def test_mistakes_are_told_with_line_and_field(tmp_path, old, new, words):
+    (tmp_path / "study.toml").write_text(STUDY.replace(old, new))
+    with pytest.raises(ValueError, match=re.escape("study.toml")) as problem:
+        read_config(tmp_path / "study.toml")
+    for word in words:
+        assert word in str(problem.value)
+
+
+def test_init_writes_a_file_that_runs_as_it_is(tmp_path):
+    done = confrere("init", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    config = read_config(tmp_path / "study.toml")
+    assert config.data.path == "titanic"
+    assert confrere("init", cwd=tmp_path).returncode == 1
+    assert (
+        confrere("init", "own.toml", "--data", "p.csv", "--label", "ill", "--silo", "clinic", cwd=tmp_path).returncode
+        == 0
+    )
+    own = read_config(tmp_path / "own.toml")
+    assert (own.data.label, own.data.silo, own.data.path) == ("ill", "clinic", str(tmp_path / "p.csv"))
+
+
+def test_every_field_of_the_template_is_understood(tmp_path):
+    from confrere.runs.template import template
+
+    lines = [line.removeprefix("# ") for line in template("p.csv", None, None).splitlines()[2:]]
+    (tmp_path / "study.toml").write_text("\n".join(lines))
+    config = read_config(tmp_path / "study.toml")
+    assert config.data.missing == {"chol": [0]}
+    assert config.choice().derive == {
+        "": {"days_ill": "admission - onset"}, "south": {"days_ill": "duration_hours / 24"},
+    }  # fmt: skip
+
+
+def test_silos_that_recorded_differently_are_made_interoperable(tmp_path):
+    from confrere.data.choose import Choice, chosen_silos
+
+    north = "onset,admission,ill\n" + "".join(f"2020-01-0{i % 8 + 1},2020-01-1{i % 9},{i % 2}\n" for i in range(30))
+    south = "hours,ill\n" + "".join(f"{24 * (i % 7)},{i % 2}\n" for i in range(30))
+    (tmp_path / "north.csv").write_text(north)
+    (tmp_path / "south.csv").write_text(south)
+    formulas = {"north": {"days": "admission - onset"}, "south": {"days": "hours / 24"}}
+    silos = chosen_silos(Choice((str(tmp_path),), label="ill", features=("days",), derive=formulas))
+    assert silos.feature_names == ("days",)
+
+
+def test_compare_says_what_is_best_for_whom_and_what_was_overridden(place):
+    words = ("patients.csv", "--label", "ill", "--silo", "clinic", "--user", "a", "--features", "age,sex")
+    chosen = ("--algorithms", "ridge_local,fedsgd", "--seeds", "2", "--out", "compared")
+    done = confrere("compare", *words, *chosen, "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["overridden"] == {"features": "age, sex"}
+    assert set(report["users"]) == {"a"}
+    [row] = report["differences"]["fedsgd"]["ridge_local"]["log_loss"]
+    assert row["low"] < row["difference"] < row["high"]
+    shown = confrere("resume", "compared", cwd=place)
+    assert "fedsgd minus the other" in shown.stdout
+    wrong = confrere("compare", *words, "--algorithms", "fedsdg", "--out", "never", cwd=place)
+    assert wrong.returncode == 1
+    assert "fedsdg" in wrong.stderr
+    assert not (place / "never").exists()
