@@ -163,6 +163,12 @@ def test_every_way_in_gives_the_same_arrays(tmp_path):
     same(first, silos_of(table.astype({"cp": "category", "sex": object})))
 
 
+def test_columns_may_be_called_by_numbers():
+    table = pd.DataFrame({0: [1.0, 2.0, 3.0], 1: ["f", "m", "m"], 2: ["no", "yes", "no"]})
+    silos = cf.Silos.from_table(table, label="2", silo=None)
+    assert silos.feature_names == ("0", "1=m")
+
+
 def test_a_folder_gives_what_the_table_gives(tmp_path):
     table = hospitals()
     for name, rows in table.groupby("site"):

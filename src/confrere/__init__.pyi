@@ -20,6 +20,7 @@ from .core import (
     weighted,
 )
 from .data import Silos
+from .estimator import PersonalizedClassifier, PersonalizedRegressor
 from .history import History
 from .program import Setup, rollout
 from .simulate import simulate
@@ -42,6 +43,8 @@ __all__ = [
     "Mixed",
     "Mixer",
     "Part",
+    "PersonalizedClassifier",
+    "PersonalizedRegressor",
     "Recipe",
     "Rule",
     "Setup",

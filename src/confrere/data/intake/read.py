@@ -44,7 +44,8 @@ def column_names(table: Any) -> list[str]:
 
 def from_pandas(frame: nw.DataFrame[Any]) -> pl.DataFrame:
     """A pandas table column by column, so that pyarrow is not needed and columns of mixed values are accepted."""
-    columns = [series_of(str(name), frame[name]) for name in frame.columns]
+    pairs = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean places
+    columns = [series_of(str(name), column) for name, column in pairs]
     return pl.DataFrame(columns) if columns else pl.DataFrame()
 
 
