@@ -105,8 +105,8 @@ def test_the_history_is_that_of_the_exchange_and_counts_what_was_sent(fitted):
     history = fitted.history_["a"]
     assert history.algorithm == "evidence"
     assert history.bytes_up[:, 0].sum() == 0 < history.bytes_up[:, 1].sum()
-    D = 4  # features and intercept: h, the upper half of H, n, the loss
-    assert history.bytes_up[0, 1] == 4 * (D + D * (D + 1) // 2 + 2)
+    D = 4  # features and intercept: h, the upper half of H, then n, the loss and the silo's number
+    assert history.bytes_up[0, 1] == 4 * (D + D * (D + 1) // 2 + 3)
     np.testing.assert_allclose(history.personal("a")["w"], fitted.models_["a"].coefficients, atol=1e-3)
     assert fitted.history_["a"] is history
 
@@ -182,12 +182,16 @@ def test_a_regression_alone_finds_its_line_and_keeps_its_units():
 
 
 @pytest.mark.slow
-def test_a_regression_borrows():
+def test_a_regression_borrows_where_its_own_rows_leave_room():
     X, _, silo = hospitals()
-    y = 500 + 100 * X @ TRUE + np.random.default_rng(1).normal(size=len(X))
-    model = cf.PersonalizedRegressor().fit(X, y, silo=silo)
-    assert model.score(X, y, silo=silo) > 0.999
+    noise = 150 * np.random.default_rng(1).normal(size=len(X))
+    model = cf.PersonalizedRegressor().fit(X, 500 + 100 * X @ TRUE + noise, silo=silo)
     assert model.weights_["a"]["b"] > 0.2
+    slopes = lambda m, **silo: m.predict(np.eye(3), **silo) - m.predict(np.zeros((3, 3)), **silo)  # noqa: E731
+    own = silo == "a"
+    alone = cf.PersonalizedRegressor().fit(X[own], (500 + 100 * X @ TRUE + noise)[own])
+    error = np.linalg.norm(slopes(model, silo="a") - 100 * TRUE)
+    assert error < np.linalg.norm(slopes(alone) - 100 * TRUE)
 
 
 def test_labels_may_be_of_any_kind():

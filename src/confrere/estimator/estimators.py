@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import Tags, assert_all_finite, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[missing-module-attribute]
 
 from confrere.estimator.fitting import Fitted, SiloModel, fit_silo
 from confrere.estimator.rows import (
@@ -34,6 +34,8 @@ class Personalized(BaseEstimator):
     weights_: dict[str, dict[str, float]]
     relevance_: dict[str, dict[str, float]]
     algorithm_: dict[str, str]
+    notes_: tuple[str, ...]
+    _encoding: Any
 
     def __init__(self, user: Any = None, algorithm: Any = "auto", random_state: Any = None):
         self.user = user
@@ -78,11 +80,11 @@ class Personalized(BaseEstimator):
             raise AttributeError("the history is not kept in a pickle or a copy, which would hold every silo's rows")
         return {name: make() for name, make in self._rounds.items()}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:  # type: ignore[override]
         return {name: value for name, value in super().__getstate__().items() if name != "_rounds"}
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[missing-attribute]
         tags.input_tags.allow_nan = True
         return tags
 
@@ -173,8 +175,8 @@ class PersonalizedClassifier(ClassifierMixin, Personalized):
 
     >>> import numpy as np, confrere as cf
     >>> rng = np.random.default_rng(0)
-    >>> X, silo = rng.normal(size=(120, 3)), np.repeat(["north", "south"], 60)
-    >>> y = np.where(X @ [1.0, -1.0, 0.5] + rng.logistic(size=120) > 0, "ill", "well")
+    >>> X, silo = rng.normal(size=(180, 3)), np.repeat(["north", "south", "west"], 60)
+    >>> y = np.where(X @ [1.0, -1.0, 0.5] + rng.logistic(size=180) > 0, "ill", "well")
     >>> model = cf.PersonalizedClassifier().fit(X, y, silo=silo)
     >>> model.predict(X[:2], silo=["north", "south"]).tolist()
     ['ill', 'ill']
@@ -208,7 +210,7 @@ class PersonalizedClassifier(ClassifierMixin, Personalized):
         place = self._scores(X, silo).argmax(axis=1)
         return self.classes_[place]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, silo: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, silo: Any = None) -> float:  # type: ignore[override]
         """The accuracy."""
         return float(accuracy_score(y, self.predict(X, silo), sample_weight=sample_weight))
 
@@ -220,8 +222,8 @@ class PersonalizedRegressor(RegressorMixin, Personalized):
 
     >>> import numpy as np, confrere as cf
     >>> rng = np.random.default_rng(0)
-    >>> X, silo = rng.normal(size=(120, 3)), np.repeat(["north", "south"], 60)
-    >>> y = 50 + X @ [3.0, -2.0, 1.0] + rng.normal(size=120)
+    >>> X, silo = rng.normal(size=(180, 3)), np.repeat(["north", "south", "west"], 60)
+    >>> y = 50 + X @ [3.0, -2.0, 1.0] + rng.normal(size=180)
     >>> model = cf.PersonalizedRegressor(user="north").fit(X, y, silo=silo)
     >>> round(model.score(X, y), 1), list(model.models_)
     (0.9, ['north'])
@@ -241,6 +243,6 @@ class PersonalizedRegressor(RegressorMixin, Personalized):
         """The number predicted for every row, by the user's model, else by that of each row's silo."""
         return self._scores(X, silo)[:, 0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, silo: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, silo: Any = None) -> float:  # type: ignore[override]
         """The coefficient of determination, R²."""
         return float(r2_score(y, self.predict(X, silo), sample_weight=sample_weight))
