@@ -79,10 +79,34 @@ def test_the_table_over_seeds_as_json(tmp_path):
 def test_the_demo_prints_a_table_and_where_the_report_is(tmp_path):
     done = confrere("demo", "--seeds", "2", "--quiet", without_data=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "age-strict/0" in done.stdout
-    assert (tmp_path / "confrere-report").is_dir()
-    assert "Report:" in done.stdout
+    for words in ("worth it?", "0-20", "unknown", "mean of all", "Report:"):
+        assert words in done.stdout
+    page = tmp_path / "confrere-report" / "report.html"
+    assert str(page) in done.stdout.replace("\n", "")
+    assert "Did learning together help 21-35?" in page.read_text(encoding="utf-8")
     assert done.stderr == ""
+
+
+def test_the_demo_as_json(tmp_path):
+    done = confrere("demo", "--seeds", "2", "--json", "--out", "here", without_data=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [h["name"] for h in report["hospitals"]] == ["0-20", "21-35", "36+", "unknown"]
+    for hospital in report["hospitals"]:
+        assert {g["rival"] for g in hospital["help"]["gains"]} == {"ridge_local", "fedavg"}
+        assert sum(hospital["listening"]["shares"].values()) <= 1.00001
+    assert report["report"] == "here/report.html"
+    assert done.stderr == ""
+
+
+def test_the_demo_refuses_a_folder_that_is_a_file_before_it_works(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    done = confrere("demo", "--out", str(blocked))
+    assert done.returncode == 1
+    assert "file" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert blocked.read_text() == "in the way"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def common(
     """What every command shares."""
 
 
-app.command("demo", epilog="Example: confrere demo --seeds 20 --out my-report")(demo.demo)
+app.command("demo", epilog="Example: confrere demo --seeds 10 --out my-report")(demo.demo)
 app.command("check", epilog="Example: confrere check patients.csv --label died --silo hospital")(check.check)
 app.command(
     "train", epilog="Example: confrere train patients.csv --label died --silo hospital --user north --out model"

@@ -1,0 +1,222 @@
+"""Contents: everything that the report says, as plain values. `gather` makes them, `page` draws them.
+
+Gains are always counted so that above 0 the model of the report is the better one, whatever the metric.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+Verdict = Literal["better", "worse", "unclear", "unknown"]  # unknown: a single split, so no interval
+Worth = Literal["yes", "no", "mixed", "unclear", "unknown"]
+
+
+class Estimate(NamedTuple):
+    """A value and its 95 % interval; None: there is no interval."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric of one algorithm on the user's test rows: mean and standard deviation over n splits."""
+
+    algorithm: str
+    metric: str
+    mean: float
+    std: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better the report's model is than a rival; above 0 it is better."""
+
+    rival: str
+    metric: str
+    gain: Estimate
+    wins: int
+    ties: int
+    losses: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Help:
+    """Question 1: did learning together help?"""
+
+    main: str
+    scores: tuple[Score, ...]
+    gains: tuple[Gain, ...]
+    worth: Worth
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Question 2: whose data did the model listen to, and when?"""
+
+    shares: Mapping[str, float]  # of the information or the weight, the user's own included
+    prior: float
+    relevance: Mapping[str, float]  # empty: the algorithm gives none
+    refused: tuple[str, ...]
+    silent: tuple[str, ...]
+    rounds: Mapping[str, tuple[float, ...]]  # weight of each silo, round by round; empty: not an iterative method
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one feature does in the model, and in one trained alone (None: unknown)."""
+
+    name: str
+    together: float
+    alone: float | None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Question 3: what did the model learn?"""
+
+    kind: Literal["coefficients", "importance"]
+    unit: str
+    effects: tuple[Effect, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Test rows that have something in common. `right`: accuracy, or the mean absolute error of a regression."""
+
+    name: str
+    rows: int
+    right: Estimate
+    predicted: float
+    observed: Estimate
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Question 4, for one column."""
+
+    column: str
+    groups: tuple[Group, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """Question 5: how sure is it? `bins` have the rows in the order of what was predicted for them."""
+
+    train_rows: int
+    test_rows: int
+    measured: str  # what `predicted` and `observed` are, in words
+    scores: Mapping[str, Mapping[str, float]]  # metric -> model -> value on the test rows of one split
+    bins: tuple[Group, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A quantity that left silos: how many numbers (or words) of each."""
+
+    what: str
+    why: str
+    numbers: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes sent and received over all rounds of one run, by a silo at most and by all."""
+
+    algorithm: str
+    rounds: int
+    bytes_each: int
+    bytes_total: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Question 6: what did it cost and what was shared?"""
+
+    sent: tuple[Sent, ...]
+    traffic: tuple[Traffic, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric round by round, from before round 1; None where it was not measured."""
+
+    algorithm: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Hospital:
+    """All that the report says about one user."""
+
+    name: str
+    algorithm: str
+    notes: tuple[str, ...]
+    help: Help
+    listening: Listening
+    learned: Learned
+    groupings: tuple[Grouping, ...]
+    without_groups: str  # why there are none; empty if there are
+    sureness: Sureness
+    cost: Cost
+    curves: tuple[Curve, ...]
+    model_hash: str
+
+
+@dataclass(frozen=True)
+class Engineer:
+    """What is needed to do it again."""
+
+    config: Mapping[str, Any]
+    data_hash: str
+    seconds: Mapping[str, float]
+    criterion: str  # of the curves
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything that the report says. `to_dict` gives plain values for JSON."""
+
+    title: str
+    made: str
+    origin: str
+    kind: str
+    task: str
+    people: str  # what rows are: patients, passengers
+    place: str  # what silos are: hospital, group
+    sizes: Mapping[str, tuple[int, int]]  # silo -> rows for training, for test
+    min_group: int
+    overridden: tuple[str, ...]  # what the user chose otherwise than the defaults
+    notes: tuple[str, ...]  # about the tables
+    hospitals: tuple[Hospital, ...]
+    overall: Help | None  # the mean over users, if there are several
+    engineer: Engineer
+
+    def to_dict(self) -> dict[str, Any]:
+        """As numbers, words, lists and dicts; numbers that JSON does not know are None."""
+        return plain(asdict(self))
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it.
+
+    >>> plain({"a": (1.0, float("nan")), "b": Estimate(0.5)})
+    {'a': [1.0, None], 'b': {'value': 0.5, 'low': None, 'high': None}}
+    """
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, Estimate):
+        return {k: plain(v) for k, v in value._asdict().items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

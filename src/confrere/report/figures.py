@@ -1,0 +1,243 @@
+"""The figures of the report: what is drawn, from the contents; words below each say what there is to see."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from confrere.answers.answer import RELEVANT
+from confrere.report.contents import Curve, Effect, Estimate, Group
+from confrere.report.metrics import algorithm_title, number
+from confrere.report.svg import CHARACTER, WIDTH, circle, figure, legend, line, mark, path, rect, shortened, text, ticks
+
+SERIES = ("one", "two", "three", "four", "five", "six")  # colours of the style sheet
+LABEL = 20  # letters of a label at most
+ROW, BETWEEN = 17, 9
+RIGHT = 14  # room at the right edge
+STYLES = {"auto": 0, "evidence": 0, "ridge_local": 1, "fedavg": 2}
+
+
+class Scale(NamedTuple):
+    """From values to places on the page."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        inside = min(max(value, self.low), self.high)
+        return self.start + (inside - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+class Row(NamedTuple):
+    """A row of a figure: its label, and for some series a value."""
+
+    label: str
+    values: Mapping[str, Estimate]
+
+
+def style_of(name: str, place: int) -> tuple[int, str]:
+    """Shape and colour of an algorithm, the same in all figures."""
+    k = STYLES.get(name, 3 + place % 3)
+    return k, SERIES[k]
+
+
+def span(values: Sequence[float], around: Sequence[float] = ()) -> tuple[float, float]:
+    """Ends of an axis that shows all values with a little room."""
+    known = [v for v in (*values, *around) if math.isfinite(v)] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    room = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
+    return low - room, high + room
+
+
+def ends(values: Sequence[Estimate]) -> list[float]:
+    """All numbers of some estimates."""
+    return [v for e in values for v in e if v is not None]
+
+
+def axis(scale: Scale, top: float, bottom: float, factor: float, unit: str) -> list[str]:
+    """Grid lines, numbers and the unit of a horizontal axis."""
+    at = ticks(scale.low * factor, scale.high * factor)
+    digits = max(0, *(-math.floor(math.log10(abs(b - a)) + 1e-9) for a, b in pairwise(at)), 0)
+    parts = [line(scale(v / factor), top, scale(v / factor), bottom, "grid") for v in at]
+    parts += [text(scale(v / factor), bottom + 14, number(v, min(digits, 4)), "middle", "tick") for v in at]
+    return [*parts, text((scale.start + scale.end) / 2, bottom + 30, unit, "middle", "unit")]
+
+
+def intervals(
+    title: str, rows: Sequence[Row], series: Mapping[str, tuple[str, int, str]], words: str, unit: str,
+    factor: float = 1.0, reference: float | None = 0.0,
+) -> str:  # fmt: skip
+    """Values with their intervals, row by row; `series` gives title, shape and colour of each."""
+    left = min(LABEL, max((len(r.label) for r in rows), default=1)) * CHARACTER + 14
+    every = [e for r in rows for e in r.values.values()]
+    low, high = span(ends(every), () if reference is None else (reference,))
+    scale = Scale(low, high, left, WIDTH - RIGHT)
+    several = any(len(r.values) > 1 for r in rows)
+    parts, top = legend(list(series.values()), 14) if several else ([], 4.0)
+    height = sum(ROW * max(1, len(r.values)) + BETWEEN for r in rows)
+    bottom = top + height
+    parts += axis(scale, top, bottom, factor, unit)
+    if reference is not None:
+        parts.append(line(scale(reference), top, scale(reference), bottom, "zero"))
+    y = top
+    for row in rows:
+        middle = y + (BETWEEN + ROW * max(1, len(row.values))) / 2
+        parts.append(text(left - 8, middle + 4, shortened(row.label, LABEL), "end"))
+        for k, (name, value) in enumerate(row.values.items()):
+            parts += whisker(scale, value, y + BETWEEN / 2 + ROW * (k + 0.5), *series[name][1:])
+        y += ROW * max(1, len(row.values)) + BETWEEN
+    return figure(title, parts, bottom + 38, words)
+
+
+def whisker(scale: Scale, value: Estimate, y: float, shape: int, style: str) -> list[str]:
+    """A mark with its interval."""
+    parts: list[str] = []
+    if value.low is not None and value.high is not None:
+        a, b = scale(value.low), scale(value.high)
+        parts = [line(a, y, b, y, f"whisker {style}")]
+        parts += [line(x, y - 3.5, x, y + 3.5, f"whisker {style}") for x in (a, b)]
+    return [*parts, mark(scale(value.value), y, shape, style)] if math.isfinite(value.value) else parts
+
+
+def shares(user: str, values: Mapping[str, float], prior: float, relevance: Mapping[str, float], words: str) -> str:
+    """A bar per silo: its share of the information behind the model."""
+    rows = [*values.items(), *([("assumed beforehand", prior)] if prior >= 0.0005 else [])]
+    left = min(LABEL, max(len(name) for name, _ in rows)) * CHARACTER + 14
+    scale = Scale(0.0, max(0.1, *(v for _, v in rows)) * 1.02, left, WIDTH - 52)
+    bottom = 6 + 24 * len(rows)
+    parts = axis(scale, 6, bottom, 100, "share of the information, %")
+    for k, (name, value) in enumerate(rows):
+        y = 6 + 24 * k
+        style = "two" if name == user else "none" if name not in values else "one"
+        flagged = relevance.get(name, 1.0) < RELEVANT
+        parts += [
+            text(left - 8, y + 16, shortened(name, LABEL), "end", "own" if name == user else ""),
+            rect(left, y + 5, scale(value) - left, 14, f"bar {style}{' flagged' if flagged else ''}"),
+            text(scale(value) + 5, y + 16, f"{number(100 * value, 1)} %"),
+        ]
+    return figure(f"Whose data {user}'s model listened to", parts, bottom + 38, words)
+
+
+def similarity_map(user: str, relevance: Mapping[str, float], shares_: Mapping[str, float], words: str) -> str:
+    """The user in the middle, the others around it: the nearer, the more relevant; the larger, the more heard."""
+    size, inner, outer = 280.0, 42.0, 112.0
+    centre_x, centre_y = WIDTH / 2, size / 2
+    ring = inner + (1 - RELEVANT) * (outer - inner)
+    parts = [circle(centre_x, centre_y, r, "ring") for r in (inner, outer)]
+    parts += [circle(centre_x, centre_y, ring, "ring limit"), mark(centre_x, centre_y, 1, "two")]
+    parts.append(text(centre_x, centre_y + 18, shortened(user, LABEL), "middle", "own"))
+    parts += [text(centre_x, centre_y - inner - 3, "relevance 1", "middle", "tick"),
+              text(centre_x, centre_y - outer - 4, "relevance 0", "middle", "tick")]  # fmt: skip
+    for k, (name, value) in enumerate(relevance.items()):
+        angle = math.pi * (0.5 + (2 * k + 1) / len(relevance)) - math.pi
+        reach = inner + (1 - value) * (outer - inner)
+        x, y = centre_x + reach * math.cos(angle), centre_y + reach * math.sin(angle)
+        style = "flagged" if value < RELEVANT else ""
+        parts.append(circle(x, y, 4 + 14 * math.sqrt(max(shares_.get(name, 0.0), 0.0)), f"dot one {style}"))
+        right = x >= centre_x
+        gap = 6 + 14 * math.sqrt(max(shares_.get(name, 0.0), 0.0))
+        parts.append(text(x + (gap if right else -gap), y + 4, shortened(name, 14), "start" if right else "end"))
+    return figure(f"The silos as {user}'s rows see them", parts, size, words)
+
+
+def weights_over_rounds(user: str, rounds: Mapping[str, Sequence[float]], words: str) -> str:
+    """The weight of every silo round by round, and the sum of the others'."""
+    others = {name: values for name, values in rounds.items() if name != user}
+    total = [sum(column) for column in zip(*others.values(), strict=True)]
+    lines = {**others, "all others together": total} if len(others) > 1 else others
+    series = [(name, k % 4, SERIES[k % len(SERIES)]) for k, name in enumerate(lines)]
+    return curves(f"Weights that {user}'s model gave", lines, series, words, "weight", first=1)
+
+
+def curves(
+    title: str, lines: Mapping[str, Sequence[float | None]], series: Sequence[tuple[str, int, str]], words: str,
+    unit: str, first: int = 0,
+) -> str:  # fmt: skip
+    """Lines over rounds; a line with a single known value is drawn level and dashed."""
+    parts, top = legend(list(series), 14)
+    known = [v for values in lines.values() for v in values if v is not None]
+    low, high = span(known)
+    bottom, left = top + 170, 46.0
+    up = Scale(low, high, bottom, top)
+    last = max(first + len(values) - 1 for values in lines.values())
+    across = Scale(first, max(last, first + 1), left, WIDTH - RIGHT)
+    parts += axis(across, top, bottom, 1, "round")
+    for v in ticks(low, high):
+        parts += [line(left, up(v), WIDTH - RIGHT, up(v), "grid"), text(left - 6, up(v) + 4, f"{v:g}", "end", "tick")]
+    parts.append(text(6, top - 2, unit, "start", "unit"))
+    for (_, shape, style), values in zip(series, lines.values(), strict=True):
+        points = [(first + k, v) for k, v in enumerate(values) if v is not None]
+        if len(points) == 1 or len(values) <= 2:
+            level = points[-1][1]
+            parts.append(line(left, up(level), WIDTH - RIGHT, up(level), f"curve level {style}"))
+        else:
+            parts.append(path([(across(x), up(v)) for x, v in points], f"curve {style}"))
+        parts.append(mark(across(last if len(values) <= 2 else points[-1][0]), up(points[-1][1]), shape, style))
+    return figure(title, parts, bottom + 38, words)
+
+
+def convergence(user: str, some: Sequence[Curve], metric: str, words: str) -> str:
+    """The curves of a study for one user."""
+    seen = [c for c in some if any(v is not None for v in c.values)]
+    series = [(algorithm_title(c.algorithm), *style_of(c.algorithm, k)) for k, c in enumerate(seen)]
+    lines = {f"{k}": list(c.values) if multi(c) else [last(c)] for k, c in enumerate(seen)}
+    return curves(f"{metric} by round, {user}", lines, series, words, metric)
+
+
+def multi(curve: Curve) -> bool:
+    """Whether a curve has more than its end, beyond one round."""
+    return sum(v is not None for v in curve.values) > 2
+
+
+def last(curve: Curve) -> float | None:
+    """The end of a curve."""
+    return next(v for v in reversed(curve.values) if v is not None)
+
+
+def effects(title: str, some: Sequence[Effect], unit: str, words: str) -> str:
+    """What each feature does, together and alone."""
+    rows = [
+        Row(e.name, {"together": Estimate(e.together)} | ({} if e.alone is None else {"alone": Estimate(e.alone)}))
+        for e in some
+    ]
+    left = min(LABEL, max(len(r.label) for r in rows)) * CHARACTER + 14
+    low, high = span(ends([v for r in rows for v in r.values.values()]), (0.0,))
+    scale = Scale(low, high, left, WIDTH - RIGHT)
+    entries = [("together", 0, "one")] + ([("alone", 1, "two")] if any(e.alone is not None for e in some) else [])
+    parts, top = legend(entries, 14)
+    bottom = top + 22 * len(rows)
+    parts += [*axis(scale, top, bottom, 1, unit), line(scale(0), top, scale(0), bottom, "zero")]
+    for k, e in enumerate(some):
+        y = top + 22 * (k + 0.5)
+        parts.append(text(left - 8, y + 4, shortened(e.name, LABEL), "end"))
+        if e.alone is not None:
+            parts += [line(scale(e.alone), y, scale(e.together), y, "joint"), mark(scale(e.alone), y, 1, "two")]
+        parts.append(mark(scale(e.together), y, 0, "one"))
+    return figure(title, parts, bottom + 38, words)
+
+
+def reliability(title: str, bins: Sequence[Group], shown: str, words: str, classes: bool) -> str:
+    """What was predicted against what was observed, with intervals; on the diagonal they agree."""
+    values = [v for b in bins for v in (b.predicted, *ends([b.observed]))]
+    low, high = (0.0, 1.0) if classes else span(values)
+    left, top, side = 52.0, 8.0, 270.0
+    across, up = Scale(low, high, left, left + side), Scale(low, high, top + side, top)
+    factor, unit = (100, "%") if classes else (1, "in units of the label")
+    parts = axis(across, top, top + side, factor, f"predicted for {shown}, {unit}")
+    for v in ticks(low * factor, high * factor):
+        y = up(v / factor)
+        parts += [line(left, y, left + side, y, "grid"), text(left - 6, y + 4, f"{v:g}", "end", "tick")]
+    turned = top + side / 2
+    parts.append(
+        f'<g transform="rotate(-90 14 {turned:.0f})">{text(14, turned, f"observed, {unit}", "middle", "unit")}</g>'
+    )
+    parts.append(line(across(low), up(low), across(high), up(high), "diagonal"))
+    for b in bins:
+        x = across(b.predicted)
+        if b.observed.low is not None and b.observed.high is not None:
+            parts.append(line(x, up(b.observed.low), x, up(b.observed.high), "whisker one"))
+            parts += [line(x - 3.5, up(v), x + 3.5, up(v), "whisker one") for v in (b.observed.low, b.observed.high)]
+        parts.append(mark(x, up(b.observed.value), 0, "one"))
+    return figure(title, parts, top + side + 38, words)

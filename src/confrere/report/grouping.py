@@ -1,0 +1,160 @@
+"""Question 4: does it work equally for all patients? Test rows by sex, age band or a chosen column.
+
+No group smaller than the minimum group size is shown, nor can it be had by subtraction: small groups are put together,
+and if they are still too few, joined with the smallest of the others.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from confrere.data.dealing import of_silos
+from confrere.data.pool import known_of, missing
+from confrere.data.silos import Silos, part_number
+from confrere.report import intervals
+from confrere.report.contents import Group, Grouping
+from confrere.report.metrics import number, within
+from confrere.report.predictions import Predicted
+
+SEX, AGE = ("sex", "gender"), ("age", "age_years", "years")
+AGE_LIMITS = (18, 40, 65)
+MOST_VALUES = 6  # numbers with more values are cut into bands
+UNKNOWN = "unknown"
+
+
+def columns_of_test_rows(silos: Silos, user: int) -> dict[str, np.ndarray]:
+    """The columns of the user's test rows, as they were recorded."""
+    pool = (silos.source or of_silos(silos)).pool()
+    first = sum(len(s.y) for s in silos.silos[:user])
+    chosen = first + np.flatnonzero(silos[user].part == part_number("test"))
+    return {name: np.asarray(values)[chosen] for name, values in pool.columns.items()}
+
+
+def chosen_columns(names: Sequence[str], asked: Sequence[str] | None) -> list[str]:
+    """The columns that were asked for; by default sex and age, if they are there."""
+    if asked is not None:
+        unknown = [name for name in asked if name not in names]
+        if unknown:
+            raise ValueError(f"groups: there is no column {unknown[0]!r}; there are {', '.join(names)}")
+        return list(dict.fromkeys(asked))
+    by_name = {name.casefold(): name for name in names}
+    found = [next((by_name[word] for word in words if word in by_name), None) for words in (SEX, AGE)]
+    return [name for name in found if name is not None]
+
+
+def labels_of(column: str, values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """The group of every row, and the groups in order, the unknown last.
+
+    >>> labels_of("age", np.array([3.0, 70.0, np.nan]))[1]
+    ['under 18', '65 and over', 'unknown']
+    """
+    gone = missing(values)
+    known = known_of(values)
+    labels = np.full(len(values), UNKNOWN, object)
+    numeric = known.dtype.kind in "biuf"
+    if numeric and len(np.unique(known)) > MOST_VALUES:
+        limits = AGE_LIMITS if column.casefold() in AGE else thirds(known.astype(float))
+        labels[~gone] = bands(known.astype(float), limits)
+        order = bands(np.array([limits[0] - 1, *limits], float), limits)
+    else:
+        labels[~gone] = [f"{v:g}" if numeric else str(v) for v in known.tolist()]
+        order = [f"{v:g}" if numeric else str(v) for v in np.unique(known).tolist()]
+    present = set(labels)
+    return labels, [name for name in dict.fromkeys((*order, UNKNOWN)) if name in present]
+
+
+def thirds(values: np.ndarray) -> tuple[float, ...]:
+    """Two limits that cut values into thirds, rounded to two digits so that they are nobody's own value.
+
+    >>> thirds(np.arange(1, 301.0))
+    (100.0, 200.0)
+    """
+    cuts = [float(f"{v:.1e}") for v in np.quantile(values, [1 / 3, 2 / 3])]
+    return tuple(dict.fromkeys(cuts))
+
+
+def bands(values: np.ndarray, limits: Sequence[float]) -> list[str]:
+    """The band of every value.
+
+    >>> bands(np.array([17, 18, 80]), (18, 40, 65))
+    ['under 18', '18 to under 40', '65 and over']
+    """
+    inner = [f"{a:g} to under {b:g}" for a, b in pairwise(limits)]
+    names = [f"under {limits[0]:g}", *inner, f"{limits[-1]:g} and over"]
+    return [names[k] for k in np.searchsorted(np.asarray(limits, float), values, side="right")]
+
+
+def large_enough(labels: np.ndarray, order: Sequence[str], least: int) -> list[tuple[str, np.ndarray]]:
+    """Groups of at least so many rows: small ones are put together, and with the smallest other if need be.
+
+    >>> labels = np.array(["a"] * 9 + ["b"] * 6 + ["c"] * 2)
+    >>> [(name, int(rows.sum())) for name, rows in large_enough(labels, ["a", "b", "c"], 5)]
+    [('a', 9), ('b or c', 8)]
+    """
+    groups = [(name, labels == name) for name in order]
+    small = [group for group in groups if group[1].sum() < least]
+    rest = [group for group in groups if group[1].sum() >= least]
+    if not small:
+        return groups
+    joined = (" or ".join(name for name, _ in small), np.any([rows for _, rows in small], axis=0))
+    if joined[1].sum() < least and rest:
+        smallest = min(rest, key=lambda group: group[1].sum())
+        rest = [group for group in rest if group is not smallest]
+        joined = (f"{smallest[0]} or {joined[0]}", smallest[1] | joined[1])
+    return [*rest, joined] if joined[1].sum() >= least else rest
+
+
+def group_of(name: str, found: Predicted, rows: np.ndarray) -> Group:
+    """A group's accuracy (or error), what was predicted for it and what happened."""
+    right, observed, count = found.right[rows], found.observed[rows], int(rows.sum())
+    if found.classes:
+        shares = [intervals.share(int(values.sum()), count) for values in (right, observed)]
+    else:
+        shares = [intervals.mean(right), intervals.mean(observed)]
+    return Group(name, count, shares[0], float(found.predicted[rows].mean()), shares[1])
+
+
+def grouping(column: str, values: np.ndarray, found: Predicted, least: int, people: str) -> Grouping:
+    """The groups of one column."""
+    labels, order = labels_of(column, values)
+    groups = tuple(group_of(name, found, rows) for name, rows in large_enough(labels, order, least))
+    if len(groups) < 2:
+        which = f"all test {people} are in one group" if len(order) < 2 else f"all groups but one are below {least}"
+        return Grouping(column, (), (f"By {column} there is nothing to compare: {which}.",))
+    return Grouping(column, groups, tuple(groups_in_words(column, groups, found.classes)))
+
+
+def groups_in_words(column: str, groups: Sequence[Group], classes: bool) -> list[str]:
+    """The best and the worst group, whether chance may explain it, and where predictions are off."""
+    ordered = sorted(groups, key=lambda g: g.right.value, reverse=classes)
+    best, worst = ordered[0], ordered[-1]
+    what = "Accuracy" if classes else "The mean absolute error"
+    said = [
+        f"{what} by {column}: {within(best.right, classes)} for {best.name}, {within(worst.right, classes)} for "
+        f"{worst.name}; {comparison(best, worst)}."
+    ]
+    for g in groups:
+        side = out_of(g)
+        if side:
+            predicted = f"{number(100 * g.predicted, 0)} %" if classes else number(g.predicted, 2)
+            observed = within(g.observed, classes)
+            said.append(f"For {g.name} predictions are too {side}: {predicted} predicted, {observed} observed.")
+    return said
+
+
+def comparison(best: Group, worst: Group) -> str:
+    """Whether two intervals leave each other out."""
+    ends = (best.right.low, best.right.high, worst.right.low, worst.right.high)
+    if any(end is None for end in ends):
+        return "too few rows for an interval"
+    apart = max(ends[0], ends[2]) > min(ends[1], ends[3])  # type: ignore[type-var, operator]
+    return "the intervals do not overlap" if apart else "the intervals overlap, so that chance may explain it"
+
+
+def out_of(group: Group) -> Literal["high", "low", ""]:
+    """Whether what was predicted on average lies outside the interval of what happened."""
+    if group.observed.low is None or group.observed.high is None:
+        return ""
+    return "high" if group.predicted > group.observed.high else "low" if group.predicted < group.observed.low else ""

@@ -1,0 +1,114 @@
+"""Question 1: did learning together help? Means over splits, gains on the rivals with intervals, and a verdict."""
+
+from collections.abc import Sequence
+
+from confrere.report.contents import Estimate, Gain, Help, Score, Verdict, Worth
+from confrere.report.metrics import ALONE, EVERYBODY, MAIN, algorithm_title, amount, better_when_larger, between, gained
+from confrere.study.cell import When
+from confrere.study.result import ALL, StudyResult
+
+SHOWN = ("accuracy", "log_loss", "auroc", "rmse")
+DECISIVE = ("accuracy", "log_loss", "rmse")  # on which the verdict rests
+
+
+def main_algorithm(result: StudyResult) -> str:
+    """The algorithm that the report is about: auto, or the first that is no baseline."""
+    known = result.algorithms
+    others = [name for name in known if name not in (ALONE, EVERYBODY)]
+    return next((name for name in MAIN if name in known), (others or list(known))[0])
+
+
+def rivals_of(result: StudyResult, main: str) -> tuple[str, ...]:
+    """Training alone and one model for all, as far as they were studied; else everything else."""
+    rivals = tuple(name for name in (ALONE, EVERYBODY) if name in result.algorithms and name != main)
+    return rivals or tuple(name for name in result.algorithms if name != main)
+
+
+def helped(result: StudyResult, user: str, main: str, at: When) -> Help:
+    """What a study says about one user, or about all."""
+    metrics = [name for name in SHOWN if name in result.config["metrics"]] or list(result.config["metrics"])
+    scores = tuple(
+        Score(row["algorithm"], metric, row["mean"], row["std"], row["n"])
+        for metric in metrics
+        for row in result.table(metric, by="all" if user == ALL else "user", at=at).to_dicts()
+        if row["user"] == user
+    )
+    gains = tuple(gain_on(result, user, main, rival, m, at) for m in metrics for rival in rivals_of(result, main))
+    worth = was_it_worth_it([g.verdict for g in gains if g.rival == gains[0].rival and g.metric in DECISIVE])
+    said = (answer_in_words(user, worth, gains), *(gain_in_words(g, main, scores) for g in gains if decisive(g)))
+    return Help(main, scores, gains, worth, tuple(said) if gains else ())
+
+
+def decisive(gain: Gain) -> bool:
+    """Whether a gain is told in words."""
+    return gain.metric in DECISIVE
+
+
+def gain_on(result: StudyResult, user: str, main: str, rival: str, metric: str, at: When) -> Gain:
+    """The paired difference with a rival, turned so that more is better."""
+    [row] = [r for r in result.paired(main, rival, metric, at).to_dicts() if r["user"] == user]
+    sign = 1.0 if better_when_larger(metric) else -1.0
+    ends = [None if row[k] is None else sign * row[k] for k in ("low", "high")]
+    low, high = ends if sign > 0 else ends[::-1]
+    found = Estimate(sign * row["difference"], low, high)
+    return Gain(rival, metric, found, row["wins"], row["ties"], row["losses"], verdict_on(found))
+
+
+def verdict_on(gain: Estimate) -> Verdict:
+    """Better or worse if the interval leaves zero out.
+
+    >>> verdict_on(Estimate(0.1, 0.05, 0.15)), verdict_on(Estimate(0.1, -0.05, 0.25)), verdict_on(Estimate(0.1))
+    ('better', 'unclear', 'unknown')
+    """
+    if gain.low is None or gain.high is None:
+        return "unknown"
+    return "better" if gain.low > 0 else "worse" if gain.high < 0 else "unclear"
+
+
+def was_it_worth_it(verdicts: Sequence[Verdict]) -> Worth:
+    """One answer from the verdicts on several metrics.
+
+    >>> was_it_worth_it(["better", "unclear"]), was_it_worth_it(["better", "worse"]), was_it_worth_it(["unclear"])
+    ('yes', 'mixed', 'unclear')
+    """
+    better, worse = "better" in verdicts, "worse" in verdicts
+    if better and worse:
+        return "mixed"
+    if better or worse:
+        return "yes" if better else "no"
+    return "unknown" if not verdicts or "unknown" in verdicts else "unclear"
+
+
+def answer_in_words(user: str, worth: Worth, gains: Sequence[Gain]) -> str:
+    """The answer in one sentence.
+
+    >>> answer_in_words("a", "no", [])
+    'No: for a the model trained alone is better, by more than chance explains.'
+    """
+    who = "all of them on average" if user == ALL else user
+    if worth == "unclear":
+        means = [g.gain.value for g in gains if g.rival == gains[0].rival and decisive(g)]
+        leaning = "in favour of it" if min(means) > 0 else "against it" if max(means) < 0 else "both ways"
+        return (
+            f"Not certain: for {who} the differences lean {leaning}, but every interval contains zero, so that "
+            "chance may explain them."
+        )
+    return {
+        "yes": f"Yes: learning together helped {who}, by more than chance explains.",
+        "no": f"No: for {who} the model trained alone is better, by more than chance explains.",
+        "mixed": f"It depends on what counts: for {who} one measure is clearly better, another clearly worse.",
+        "unknown": f"Not known: for {who} it was measured on a single split, so that there is no interval.",
+    }[worth]
+
+
+def gain_in_words(gain: Gain, main: str, scores: Sequence[Score]) -> str:
+    """A gain with both values, its interval, and how often it was one."""
+    mean = {s.algorithm: s.mean for s in scores if s.metric == gain.metric}
+    title = {"accuracy": "Accuracy", "log_loss": "Log-loss", "rmse": "RMSE"}.get(gain.metric, gain.metric)
+    splits = gain.wins + gain.ties + gain.losses
+    counted = f"better in {gain.wins} of {splits} random splits" if splits > 1 else "measured on one split"
+    return (
+        f"{title} is {amount(gain.metric, mean[main])} with {algorithm_title(main)} and "
+        f"{amount(gain.metric, mean[gain.rival])} with {algorithm_title(gain.rival)}: a gain of "
+        f"{gained(gain.metric, gain.gain.value)} ({between(gain.metric, gain.gain)}), {counted}."
+    )

@@ -1,0 +1,65 @@
+"""The few pieces of HTML that the sections are made of; everything that is not ours is escaped."""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+
+LONG = 32  # cells with more letters are broken into lines
+PERCENT = re.compile(r"(?<=\d) (?=%)")
+
+
+def escape(words: str) -> str:
+    """Words as HTML; a number is not parted from its per cent sign.
+
+    >>> escape("5 % < 6 %").replace("\N{NO-BREAK SPACE}", "_")
+    '5_% &lt; 6_%'
+    """
+    return PERCENT.sub("\N{NO-BREAK SPACE}", html.escape(words))
+
+
+def paragraphs(words: Iterable[str], style: str = "") -> str:
+    """A paragraph each; nothing for no words."""
+    kind = f' class="{style}"' if style else ""
+    return "".join(f"<p{kind}>{escape(said)}</p>" for said in words)
+
+
+def listed(words: Sequence[str]) -> str:
+    """A list of sentences; the first stands out."""
+    if not words:
+        return ""
+    rest = "".join(f"<li>{escape(said)}</li>" for said in words[1:])
+    return f'<p class="answer">{escape(words[0])}</p>' + (f"<ul>{rest}</ul>" if rest else "")
+
+
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], raw: bool = False) -> str:
+    """A table with a caption; the first cell of a row names it. On a narrow screen it scrolls by itself.
+
+    `raw`: cells are HTML already.
+    """
+    show = (lambda cell: cell) if raw else escape
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+
+    def cell(words: str) -> str:
+        return f"<td{' class=words' if len(words) > LONG and not raw else ''}>{show(words)}</td>"
+
+    body = "".join(f'<tr><th scope="row">{show(first)}</th>{"".join(map(cell, rest))}</tr>' for first, *rest in rows)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def folded(summary: str, inside: str) -> str:
+    """Something that opens on demand."""
+    return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
+
+
+def plots(*figures: str) -> str:
+    """Figures side by side, as many as the screen is wide."""
+    some = [figure for figure in figures if figure]
+    return f'<div class="plots">{"".join(some)}</div>' if some else ""
+
+
+def section(name: str, heading: str, inside: str, level: int) -> str:
+    """A part of the page that can be linked to."""
+    return f'<section aria-labelledby="{name}"><h{level} id="{name}">{escape(heading)}</h{level}>{inside}</section>'

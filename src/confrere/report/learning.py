@@ -1,0 +1,149 @@
+"""Question 3: what did the model learn, and how does it differ from one trained alone?
+
+For linear models the coefficients, as in Figure 2 of the Weight Erosion paper; for others, permutation importance
+(L. Breiman, Random forests, Machine Learning 45, 2001): how much worse predictions get when a column is shuffled.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from confrere.answers.predictor import Predictor
+from confrere.borrowing.glm import QUICK_COMPILATION, Rows, base_precision, rows_of, scores_of, to_params
+from confrere.borrowing.local import ridge_optimum
+from confrere.core import Block
+from confrere.data.silos import Silos
+from confrere.report.contents import Effect, Learned
+from confrere.report.metrics import number, signed
+from confrere.report.predictions import loss_of
+from confrere.simulate import on_devices
+from confrere.study.cases import round_up
+
+SHUFFLES = 10
+NOTABLE = 0.05  # coefficients below say nothing about a direction
+
+
+def alone(predictor: Predictor, silos: Silos, user: int, ridge: float = 1.0) -> Predictor | None:
+    """The model that the user trains alone, the ridge optimum of its training rows; None if the model has none."""
+    if predictor.model.name not in ("linear", "logistic") or silos.sizes("train")[user] == 0:
+        return None
+    block = on_devices(silos.block("train", round_up(max(silos.sizes("train")))), predictor.model)
+    rows = rows_of(predictor.model, own_rows(block, user))
+    params = predictor.params
+    prior = ridge * base_precision(rows.X.shape[1], scores_of(params, predictor.model)).astype(rows.X.dtype)
+    theta = jax.device_get(_optimum(rows, predictor.model.task, prior))
+    fitted = jax.tree.map(np.asarray, to_params(jnp.asarray(theta), params, predictor.model))
+    return Predictor.of(predictor.model, [(1.0, fitted)], silos, user)
+
+
+def own_rows(block: Block, user: int) -> Block:
+    """One silo's rows of a block."""
+    return jax.tree.map(lambda a: a[user], block)
+
+
+def _ridge_optimum(rows: Rows, task: str, prior: jax.Array) -> jax.Array:
+    return ridge_optimum(rows, task, prior)
+
+
+_optimum = jax.jit(_ridge_optimum, static_argnums=1, compiler_options=QUICK_COMPILATION)
+
+
+def learned(predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int) -> Learned:
+    """Coefficients where there is one set of them and one score, else permutation importance."""
+    one_score = predictor.model.task == "regression" or len(silos.label_names or (0, 1)) == 2
+    if predictor.model.name in ("linear", "logistic") and one_score and len(predictor.members) == 1:
+        return coefficients(predictor, by_itself, silos)
+    return importance(predictor, by_itself, silos, user)
+
+
+def coefficients(predictor: Predictor, by_itself: Predictor | None, silos: Silos) -> Learned:
+    """The coefficients of both models, those of the intercepts last."""
+    names = (*silos.feature_names, "intercept")
+    ours = slopes(predictor)
+    theirs = [None] * len(names) if by_itself is None else slopes(by_itself)
+    effects = tuple(Effect(n, a, b) for n, a, b in zip(names, ours, theirs, strict=True))
+    if predictor.model.task == "regression":
+        unit = "change of the prediction per unit of the feature"
+        reading = "To the right: a higher value of the feature raises the prediction."
+    else:
+        labels = silos.label_names or ("0", "1")
+        unit = f"log-odds of {labels[1]} per unit of the feature"
+        reading = f"To the right: the feature speaks for {labels[1]}; to the left: for {labels[0]}."
+    return Learned("coefficients", unit, effects, (*difference_in_words(effects), reading))
+
+
+def slopes(predictor: Predictor) -> list[float]:
+    """The coefficients of the score, or of the log-odds of the second class, and the intercept."""
+    w, b = np.asarray(predictor.params["w"], float), np.asarray(predictor.params["b"], float)
+    both = np.concatenate([w, b[None]])
+    return [float(v) for v in (both[:, 0] if both.shape[1] == 1 else both[:, 1] - both[:, 0])]
+
+
+def difference_in_words(effects: tuple[Effect, ...]) -> list[str]:
+    """The strongest features, the largest difference from training alone, and what changed its direction.
+
+    >>> difference_in_words((Effect("age", 1.0, 0.5), Effect("sex", -2.0, -1.9)))[0]
+    'The model leans most on sex (−2.00) and age (+1.00).'
+    """
+    features = [e for e in effects if e.name != "intercept"] or list(effects)
+    strongest = sorted(features, key=lambda e: -abs(e.together))[:3]
+    listed = [f"{e.name} ({signed(e.together, 2)})" for e in strongest]
+    said = [f"The model leans most on {', '.join(listed[:-1])} and {listed[-1]}." if listed[1:] else
+            f"The model leans on {listed[0]}."]  # fmt: skip
+    known = [(e, e.alone) for e in features if e.alone is not None]
+    if not known:
+        return said
+    most, was = max(known, key=lambda pair: abs(pair[0].together - pair[1]))
+    if round(most.together, 2) == round(was, 2):
+        return [*said, "It is the same as a model trained alone."]
+    said.append(
+        f"Learning together changed {most.name} most: {signed(was, 2)} alone, {signed(most.together, 2)} together."
+    )
+    turned = [e.name for e, a in known if e.together * a < 0 and min(abs(e.together), abs(a)) > NOTABLE]
+    if turned:
+        said.append(f"The direction is another one than alone for {', '.join(turned)}.")
+    return said
+
+
+def importance(predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int) -> Learned:
+    """How much the loss on test rows (training rows, if there are none) rises when a column is shuffled."""
+    part = "test" if silos.sizes("test")[user] else "train"
+    X, y = silos[user].rows(part)
+    columns = columns_of(silos)
+    rises = functools.partial(rises_of, X=X, y=y, columns=columns)
+    ours = rises(predictor)
+    theirs = [None] * len(columns) if by_itself is None else rises(by_itself)
+    effects = tuple(Effect(name, a, b) for name, a, b in zip(columns, ours, theirs, strict=True))
+    what = "rise of the squared error" if predictor.model.task == "regression" else "rise of the log-loss"
+    unit = f"{what} on {part} rows when the column is shuffled ({SHUFFLES} times)"
+    top = max(effects, key=lambda e: e.together)
+    said = f"Predictions suffer most when {top.name} is shuffled: a {what} of {number(top.together)}."
+    return Learned("importance", unit, effects, (said,))
+
+
+def columns_of(silos: Silos) -> dict[str, list[int]]:
+    """The columns of the table, if there was one, with the places of their features; else every feature."""
+    names = silos.feature_names
+    if silos.encoding is None:
+        return {name: [j] for j, name in enumerate(names)}
+    return {c.name: [names.index(f) for f in c.features if f in names] for c in silos.encoding.columns if c.features}
+
+
+def rises_of(predictor: Predictor, X: np.ndarray, y: np.ndarray, columns: dict[str, list[int]]) -> list[float]:
+    """The mean rise of the loss for every column; the same shuffles for every model."""
+    before = loss_of(predictor, X, y)
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(y)) for _ in range(SHUFFLES)]
+
+    def shuffled(places: list[int], order: Any) -> np.ndarray:
+        changed = np.array(X)
+        changed[:, places] = X[order][:, places]
+        return changed
+
+    return [
+        float(np.mean([loss_of(predictor, shuffled(places, order), y) - before for order in orders]))
+        for places in columns.values()
+    ]

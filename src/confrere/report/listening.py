@@ -1,0 +1,56 @@
+"""Question 2: whose data did the model listen to, and when?"""
+
+from confrere.answers import words
+from confrere.answers.answer import RELEVANT, Answer
+from confrere.report.contents import Listening
+
+
+def listened(answer: Answer) -> Listening:
+    """Shares, relevances and, for methods that go round by round, the weights of every round."""
+    by_exchange = answer.algorithm.startswith("auto (evidence")
+    rounds = {} if by_exchange else rounds_of(answer)
+    return Listening(
+        dict(answer.weights), answer.prior, dict(answer.relevance), answer.refused, answer.silent, rounds,
+        (
+            words.whom_it_listened_to(answer.user, answer.weights, answer.prior),
+            *words.who_was_left_out(answer.relevance, answer.refused, answer.silent),
+            *relevance_in_words(answer),
+            *when_in_words(answer, by_exchange, rounds),
+        ),
+    )  # fmt: skip
+
+
+def rounds_of(answer: Answer) -> dict[str, tuple[float, ...]]:
+    """The weight of every silo in every round, as the rule gave it; empty where there is none."""
+    history = answer.history
+    raw = history.weights
+    if raw is None or not len(raw):
+        return {}
+    user = history.names.index(answer.user)
+    row = raw[:, user] if raw.shape[1] == len(history.names) and len(history.names) > 1 else raw[:, 0]
+    return {name: tuple(float(v) for v in row[:, i]) for i, name in enumerate(history.names)}
+
+
+def relevance_in_words(answer: Answer) -> list[str]:
+    """What the relevances mean, where there are some and all are high."""
+    heard = [v for name, v in answer.relevance.items() if name not in (*answer.refused, *answer.silent)]
+    if not heard or min(heard) < RELEVANT:
+        return []
+    return [
+        f"Judged by {answer.user}'s own rows, every silo that was heard may well have something to say (relevance "
+        f"{min(heard):.2f} or more, where below {RELEVANT} a silo is flagged)."
+    ]
+
+
+def when_in_words(answer: Answer, by_exchange: bool, rounds: dict[str, tuple[float, ...]]) -> list[str]:
+    """When it listened."""
+    if by_exchange:
+        return ["It listened once: every other silo sent its summary, and all were weighed together."]
+    if not rounds:
+        return []
+    others = [values for name, values in rounds.items() if name != answer.user]
+    first, last = (sum(values[k] for values in others) for k in (0, -1))
+    count = len(next(iter(rounds.values())))
+    return [
+        f"The weights of the others together were {first:.2f} in the first of {count} rounds, {last:.2f} in the last."
+    ]

@@ -1,0 +1,137 @@
+"""How metrics and algorithms are called on the page, and how their numbers are written."""
+
+from typing import NamedTuple
+
+from confrere.report.contents import Estimate
+from confrere.study.tuning import larger_is_better
+
+MINUS = "\N{MINUS SIGN}"
+ALONE, EVERYBODY = "ridge_local", "fedavg"
+MAIN = ("auto", "evidence")  # what the report is about, if it is there
+ALGORITHMS = {
+    "auto": "learning together (auto)",
+    "evidence": "learning together (auto)",
+    ALONE: "training alone",
+    EVERYBODY: "one model for all (FedAvg)",
+    "weight_erosion": "Weight Erosion",
+    "local": "training alone (gradient descent)",
+    "fedsgd": "one model for all (FedSGD)",
+    "fine_tuned": "FedAvg, fine-tuned",
+    "ditto": "Ditto",
+}
+
+
+class Metric(NamedTuple):
+    """A metric in words: its name, its unit, what it means, and by how much numbers are multiplied."""
+
+    title: str
+    unit: str
+    meaning: str
+    factor: float
+    digits: int
+
+
+METRICS = {
+    "accuracy": Metric("Accuracy", "%", "the share that is classified correctly; higher is better", 100, 1),
+    "balanced_accuracy": Metric(
+        "Balanced accuracy", "%", "the mean over the classes of the share that is classified correctly", 100, 1
+    ),
+    "log_loss": Metric(
+        "Log-loss", "", "how far the predicted probabilities are from what happened; lower is better", 1, 3
+    ),
+    "auroc": Metric(
+        "AUROC", "", "how often somebody with the outcome is ranked above somebody without; higher is better", 1, 3
+    ),
+    "rmse": Metric("RMSE", "", "the typical size of an error, in the units of the label; lower is better", 1, 3),
+    "brier": Metric(
+        "Brier score", "", "the mean square of the distance of probabilities from what happened; lower is better", 1, 3
+    ),
+    "mae": Metric("Mean absolute error", "", "in the units of the label; lower is better", 1, 3),
+}
+
+
+def metric_of(name: str) -> Metric:
+    """A metric in words; one that has none is called as it is."""
+    return METRICS.get(name, Metric(name.replace("_", " "), "", "", 1, 3))
+
+
+def better_when_larger(name: str) -> bool:
+    """Which way is better."""
+    return name not in ("brier", "mae") and larger_is_better(name)
+
+
+def algorithm_title(name: str) -> str:
+    """An algorithm as the page calls it.
+
+    >>> algorithm_title("ridge_local"), algorithm_title("my_method")
+    ('training alone', 'my method')
+    """
+    return ALGORITHMS.get(name, name.replace("_", " "))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with a proper minus sign; a dash if there is none.
+
+    >>> number(-0.1234), number(None), number(float("nan")), number(-0.0001)
+    ('−0.123', '–', '–', '0.000')
+    """
+    if value is None or value != value:
+        return "\N{EN DASH}"
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", MINUS)
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """The same with a plus sign.
+
+    >>> signed(0.1), signed(-0.1), signed(0.0)
+    ('+0.100', '−0.100', '0.000')
+    """
+    text = number(value, digits)
+    return f"+{text}" if value is not None and value == value and float(f"{value:.{digits}f}") > 0 else text
+
+
+def amount(name: str, value: float | None) -> str:
+    """A value of a metric with its unit.
+
+    >>> amount("accuracy", 0.8), amount("log_loss", 0.45)
+    ('80.0 %', '0.450')
+    """
+    metric = metric_of(name)
+    text = number(None if value is None else metric.factor * value, metric.digits)
+    return f"{text} {metric.unit}".strip()
+
+
+def gained(name: str, value: float | None) -> str:
+    """A gain of a metric with its unit: points, if the metric is a percentage.
+
+    >>> gained("accuracy", 0.017), gained("log_loss", -0.01)
+    ('+1.7 points', '−0.010')
+    """
+    metric = metric_of(name)
+    text = signed(None if value is None else metric.factor * value, metric.digits)
+    return f"{text} points" if metric.unit == "%" else text
+
+
+def between(name: str, value: Estimate) -> str:
+    """The interval of a gain; words if there is none.
+
+    >>> between("accuracy", Estimate(0.01, -0.02, 0.04))
+    '95 % interval −2.0 to +4.0'
+    """
+    if value.low is None or value.high is None:
+        return "no interval from a single split"
+    metric = metric_of(name)
+    low, high = (signed(metric.factor * v, metric.digits) for v in (value.low, value.high))
+    return f"95 % interval {low} to {high}"
+
+
+def within(value: Estimate, percent: bool) -> str:
+    """A value and its interval, as a percentage or as a number.
+
+    >>> within(Estimate(0.5, 0.4, 0.6), True), within(Estimate(2.0), False)
+    ('50 % (40 to 60)', '2.00')
+    """
+    show = (lambda v: number(100 * v, 0)) if percent else (lambda v: number(v, 2))
+    text = f"{show(value.value)} %" if percent else show(value.value)
+    return text if value.low is None or value.high is None else f"{text} ({show(value.low)} to {show(value.high)})"

@@ -1,0 +1,122 @@
+"""Question 5: how sure is it? Calibration on the test rows of one split, with intervals, and what was tuned on what."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from confrere.answers.predictor import Predictor
+from confrere.data.silos import Silos
+from confrere.report.contents import Group, Sureness
+from confrere.report.grouping import group_of, out_of
+from confrere.report.metrics import amount, metric_of, number, within
+from confrere.report.predictions import Predicted, predict, scores_on
+from confrere.study.result import StudyResult
+
+ROWS_PER_BIN, MOST_BINS = 20, 6
+FEW = 100  # test rows below which a warning is given
+TOGETHER, ALONE, CONSTANT = "together", "alone", "always the share among training rows"
+
+
+def sureness(
+    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, result: StudyResult, people: str,
+    min_group: int,
+) -> tuple[Sureness, Predicted | None]:  # fmt: skip
+    """The user's test rows in the order of what was predicted, and the scores there."""
+    X, y = silos[user].rows("test")
+    train = silos.sizes("train")[user]
+    tuned = tuning_in_words(result.config)
+    measured = what_is_measured(predictor, silos)
+    if not len(y):
+        why = f"No {people} of {silos.names[user]} were set aside for test: calibration cannot be told."
+        return Sureness(train, 0, measured, {}, (), (why, *tuned)), None
+    found = predict(predictor, X, y)
+    models = {TOGETHER: scores_on(predictor, X, y)}
+    if by_itself is not None:
+        models[ALONE] = scores_on(by_itself, X, y)
+    if found.classes:
+        models[CONSTANT] = constant_scores(silos, user, silos.classes())
+    scores = {metric: {name: values[metric] for name, values in models.items()} for metric in models[TOGETHER]}
+    bins = bins_of(found, max(ROWS_PER_BIN, min_group))
+    said = (*calibration_in_words(found, bins, scores, people, measured), *tuned)
+    return Sureness(train, len(y), measured, scores, bins, said), found
+
+
+def what_is_measured(predictor: Predictor, silos: Silos) -> str:
+    """What is predicted and observed, in words."""
+    if predictor.model.task == "regression":
+        return "the label"
+    labels = silos.label_names or tuple(map(str, range(silos.classes())))
+    return labels[1] if len(labels) == 2 else "the most probable class"
+
+
+def constant_scores(silos: Silos, user: int, classes: int) -> dict[str, float]:
+    """The scores of always predicting the shares of the classes among the user's training rows."""
+    _, known = silos[user].rows("train")
+    _, y = silos[user].rows("test")
+    shares = (np.bincount(known.astype(int), minlength=classes) + 1.0) / (len(known) + classes)
+    label = np.eye(classes)[y.astype(int)]
+    square = np.square(shares - label)
+    return {
+        "accuracy": float((y == shares.argmax()).mean()),
+        "brier": float(square[:, 1].mean() if classes == 2 else square.sum(axis=1).mean()),
+        "log_loss": float(-np.log(shares[y.astype(int)]).mean()),
+    }
+
+
+def bins_of(found: Predicted, rows_per_bin: int) -> tuple[Group, ...]:
+    """Rows in the order of what was predicted, in groups of equal size, of so many rows at least.
+
+    >>> values = np.arange(45.0)
+    >>> [b.rows for b in bins_of(Predicted(values, values, values, False), 20)]
+    [23, 22]
+    """
+    count = max(1, min(MOST_BINS, len(found.predicted) // rows_per_bin))
+    order = np.argsort(found.predicted, kind="stable")
+    groups = []
+    for k, places in enumerate(np.array_split(order, count)):
+        rows = np.zeros(len(order), bool)
+        rows[places] = True
+        groups.append(group_of(f"{k + 1} of {count}", found, rows))
+    return tuple(groups)
+
+
+def calibration_in_words(
+    found: Predicted, bins: tuple[Group, ...], scores: Mapping[str, Mapping[str, float]], people: str, measured: str
+) -> list[str]:
+    """The whole, the parts, the scores, and how far all that can be trusted."""
+    whole = group_of("all", found, np.ones(len(found.predicted), bool))
+    predicted = f"{number(100 * whole.predicted, 0)} %" if found.classes else number(whole.predicted, 2)
+    side = out_of(whole)
+    fit = f"predictions are too {side} on the whole" if side else "the prediction lies within the interval"
+    said = [
+        f"On average over {whole.rows} test {people}, {predicted} was predicted for {measured} and "
+        f"{within(whole.observed, found.classes)} observed: {fit}."
+    ]
+    if len(bins) > 1:
+        fitting = sum(not out_of(b) for b in bins)
+        said.append(
+            f"With the test {people} in {len(bins)} groups by what was predicted, the prediction lies within the "
+            f"interval of what was observed in {fitting} of {len(bins)}."
+        )
+    for metric in ("brier", "log_loss") if found.classes else ("rmse",):
+        listed = ", ".join(f"{amount(metric, value)} {name}" for name, value in scores[metric].items())
+        said.append(f"{metric_of(metric).title} on these rows (lower is better): {listed}.")
+    if whole.rows < FEW:
+        said.append(f"{whole.rows} test {people} are few: read intervals, not points.")
+    return said
+
+
+def tuning_in_words(config: Mapping[str, Any]) -> list[str]:
+    """What was chosen by what, and on which rows."""
+    open_ = [name for name, one in config["algorithms"].items() if len(one["candidates"]) > 1]
+    nothing = [name for name in config["algorithms"] if name not in open_]
+    said = []
+    if open_ and config.get("tune") == "cv":
+        said.append(
+            f"Tuned: {', '.join(open_)}, by {config['criterion'].replace('_', '-')} in {config['folds']} folds of the "
+            "user's own training rows. Test rows took no part in any choice."
+        )
+    if nothing:
+        said.append(f"Nothing to tune by hand: {', '.join(nothing)}.")
+    return said

@@ -1,0 +1,356 @@
+"""The report: every number on the page comes from the data, and sentences say what the numbers say."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import optimize, stats
+from sklearn import metrics as sk
+
+import confrere as cf
+from confrere.report import grouping as groups
+from confrere.report import report_on, write_report
+from confrere.report.contents import Effect, Estimate, Gain, Group
+from confrere.report.helping import answer_in_words, main_algorithm, rivals_of, verdict_on, was_it_worth_it
+from confrere.report.intervals import mean, share
+from confrere.report.learning import difference_in_words
+from confrere.report.metrics import between, gained, signed, within
+from confrere.report.page import page
+from confrere.report.predictions import Predicted
+from confrere.report.sureness import bins_of
+from confrere.report.svg import ticks
+from tests.report_helpers import (
+    NAMES,
+    hospital_answers,
+    hospital_contents,
+    hospital_silos,
+    hospital_study,
+    with_rounds,
+)
+from tests.study_helpers import cell, result
+
+
+@pytest.fixture(scope="module")
+def contents():
+    return hospital_contents()
+
+
+@pytest.fixture(scope="module")
+def first(contents):
+    return contents.hospitals[0]
+
+
+@pytest.mark.parametrize(("hits", "rows"), [(0, 7), (7, 7), (3, 10), (50, 90), (1, 1)])
+def test_shares_have_wilsons_interval(hits, rows):
+    wanted = stats.binomtest(hits, rows).proportion_ci(method="wilson")
+    assert share(hits, rows) == pytest.approx((hits / rows, wanted.low, wanted.high), abs=1e-12)
+
+
+def test_means_have_students_interval():
+    values = np.array([1.0, 4.0, 2.0, 7.0])
+    low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+    assert mean(values) == pytest.approx((3.5, low, high))
+    assert mean(values[:1]) == (1.0, None, None)
+
+
+def test_gains_are_the_studys_paired_differences_with_better_to_the_right(first):
+    for gain in first.help.gains:
+        [row] = [
+            r for r in hospital_study().paired("auto", gain.rival, gain.metric).to_dicts() if r["user"] == first.name
+        ]
+        sign = -1 if gain.metric == "log_loss" else 1
+        assert gain.gain.value == pytest.approx(sign * row["difference"])
+        assert sorted(gain.gain[1:]) == pytest.approx(sorted(sign * row[k] for k in ("low", "high")))
+        assert gain.gain.low <= gain.gain.value <= gain.gain.high
+        assert (gain.wins, gain.ties, gain.losses) == (row["wins"], row["ties"], row["losses"])
+
+
+def test_the_mean_over_users_is_the_studys(contents):
+    study = hospital_study()
+    for score in contents.overall.scores:
+        assert score.mean == pytest.approx(study.values(score.algorithm, "all", score.metric, "last").mean())
+
+
+def test_the_verdict_follows_the_intervals():
+    assert verdict_on(Estimate(-0.1, -0.2, -0.01)) == "worse"
+    assert verdict_on(Estimate(0.1, 0.0, 0.2)) == "unclear"
+    assert was_it_worth_it(["worse", "unclear"]) == "no"
+    assert was_it_worth_it(["unknown", "unknown"]) == was_it_worth_it([]) == "unknown"
+
+
+def test_an_uncertain_answer_says_which_way_it_leans():
+    lean = lambda *values: answer_in_words(  # noqa: E731
+        "a", "unclear", [Gain("ridge_local", m, Estimate(v, -1, 1), 1, 0, 0, "unclear")
+                         for m, v in zip(("accuracy", "log_loss"), values, strict=True)])  # fmt: skip
+    assert "in favour of it" in lean(0.1, 0.2)
+    assert "against it" in lean(-0.1, -0.2)
+    assert "both ways" in lean(0.1, -0.2)
+
+
+def test_without_auto_the_report_is_about_the_first_that_is_no_baseline():
+    study = result([cell("ridge_local"), cell("weight_erosion"), cell("fedavg")])
+    assert main_algorithm(study) == "weight_erosion"
+    assert rivals_of(study, "weight_erosion") == ("ridge_local", "fedavg")
+
+
+def test_alone_is_the_ridge_optimum_of_the_users_training_rows(first):
+    X, y = hospital_silos()[0].rows("train")
+    X1 = np.column_stack([X, np.ones(len(y))])
+    ridge = np.append(np.ones(X.shape[1]), 0.1)
+    loss = lambda w: np.logaddexp(0, np.where(y == 1, -1, 1) * (X1 @ w)).sum() + 0.5 * ridge @ w**2  # noqa: E731
+    best = optimize.minimize(loss, np.zeros(X1.shape[1]), tol=1e-10).x
+    np.testing.assert_allclose([e.alone for e in first.learned.effects], best, atol=2e-3)
+    assert [e.name for e in first.learned.effects] == [*hospital_silos().feature_names, "intercept"]
+
+
+def test_together_is_the_answers_model(first):
+    params = hospital_answers()[first.name].model.params
+    wanted = np.append(params["w"][:, 1] - params["w"][:, 0], params["b"][1] - params["b"][0])
+    np.testing.assert_allclose([e.together for e in first.learned.effects], wanted, rtol=1e-6)
+
+
+def test_scores_on_test_rows_are_scikit_learns(first):
+    X, y = hospital_silos()[0].rows("test")
+    proba = hospital_answers()[first.name].model.predict_proba(X)[:, 1]
+    scores = {name: values["together"] for name, values in first.sureness.scores.items()}
+    assert scores["brier"] == pytest.approx(sk.brier_score_loss(y, proba), abs=1e-6)
+    assert scores["log_loss"] == pytest.approx(sk.log_loss(y, proba), abs=1e-6)
+    assert scores["accuracy"] == sk.accuracy_score(y, proba > 0.5)
+    assert set(first.sureness.scores["brier"]) == {"together", "alone", "always the share among training rows"}
+
+
+def test_bins_hold_every_test_row_once_and_have_enough_of_them(first):
+    bins = first.sureness.bins
+    assert sum(b.rows for b in bins) == first.sureness.test_rows == 45
+    assert min(b.rows for b in bins) >= 20
+    assert [b.predicted for b in bins] == sorted(b.predicted for b in bins)
+    X, y = hospital_silos()[0].rows("test")
+    proba = hospital_answers()[first.name].model.predict_proba(X)[:, 1]
+    lowest = np.argsort(proba, kind="stable")[: bins[0].rows]
+    assert bins[0].observed == share(int(y[lowest].sum()), len(lowest))
+    assert bins[0].predicted == pytest.approx(proba[lowest].mean(), abs=1e-6)
+
+
+def test_few_test_rows_are_one_bin_and_are_said_to_be_few(first):
+    few = np.linspace(0, 1, 12)
+    assert [b.rows for b in bins_of(Predicted(few, few > 0.5, few > 0.5, True), 20)] == [12]
+    assert any("are few: read intervals" in said for said in first.sureness.words)
+
+
+def test_groups_are_the_test_rows_of_the_user_by_the_recorded_column(first):
+    frame = pl.DataFrame(hospital_silos().source.pooled())
+    part = np.concatenate([s.part for s in hospital_silos().silos])
+    user = np.arange(len(part)) < 90
+    [by_sex] = [g for g in first.groupings if g.column == "sex"]
+    for group in by_sex.groups:
+        rows = user & (part == 2) & (frame["sex"].to_numpy() == group.name)
+        y = hospital_silos()[0].y[rows[:90]]
+        assert group.rows == rows.sum()
+        assert group.observed == share(int(y.sum()), len(y))
+    assert {g.name for g in by_sex.groups} == {"man", "woman"}
+
+
+def test_ages_are_banded_and_no_group_is_below_the_minimum(contents):
+    for hospital in contents.hospitals:
+        for grouping in hospital.groupings:
+            assert all(g.rows >= contents.min_group for g in grouping.groups)
+            assert sum(g.rows for g in grouping.groups) == hospital.sureness.test_rows
+
+
+def test_a_small_group_cannot_be_had_by_subtraction():
+    labels = np.array(["a"] * 30 + ["b"] * 3)
+    assert [name for name, _ in groups.large_enough(labels, ["a", "b"], 5)] == ["a or b"]
+    found = groups.grouping("ward", labels, Predicted(*np.ones((3, 33)), True), 5, "patients")
+    assert found.groups == ()
+    assert "below 5" in found.words[0]
+
+
+def test_a_column_that_is_not_there_is_refused_with_those_that_are(contents):
+    silos = hospital_silos()
+    with pytest.raises(ValueError, match=r"no column 'gender'; there are age, pressure, sex"):
+        report_on(silos, [0], hospital_study(), hospital_answers(), groups=["gender"])
+
+
+def test_by_default_groups_are_sex_and_age_whatever_their_case():
+    assert groups.chosen_columns(["Age", "weight", "SEX"], None) == ["SEX", "Age"]
+    assert groups.chosen_columns(["x"], None) == []
+
+
+def test_groups_whose_predictions_are_off_are_named():
+    off = Group("men", 50, Estimate(0.8, 0.7, 0.9), 0.9, Estimate(0.5, 0.4, 0.6))
+    fine = Group("women", 50, Estimate(0.5, 0.4, 0.6), 0.5, Estimate(0.5, 0.4, 0.6))
+    best, said = groups.groups_in_words("sex", [off, fine], True)
+    assert "80 % (70 to 90) for men, 50 % (40 to 60) for women; the intervals do not overlap" in best
+    assert said == "For men predictions are too high: 90 % predicted, 50 % (40 to 60) observed."
+
+
+def test_a_turned_direction_is_told():
+    said = difference_in_words((Effect("age", 0.5, -0.5), Effect("sex", 2.0, 2.0)))
+    assert "changed age most: −0.50 alone, +0.50 together" in said[1]
+    assert said[2] == "The direction is another one than alone for age."
+    assert "the same as a model trained alone" in difference_in_words((Effect("age", 0.5, 0.501),))[1]
+
+
+def test_listening_is_the_answers(contents):
+    for hospital in contents.hospitals:
+        answer = hospital_answers()[hospital.name]
+        assert dict(hospital.listening.shares) == dict(answer.weights)
+        assert dict(hospital.listening.relevance) == dict(answer.relevance)
+        assert hospital.listening.rounds == {}
+        assert sum(hospital.listening.shares.values()) + hospital.listening.prior == pytest.approx(1, abs=1e-5)
+
+
+def test_what_was_shared_adds_up_to_what_the_answer_lists(contents):
+    for hospital in contents.hospitals:
+        listed = sum(entry.count for entry in hospital_answers()[hospital.name].shared)
+        assert sum(sum(s.numbers.values()) for s in hospital.cost.sent) == listed
+
+
+def test_training_alone_sends_nothing_and_fedavg_what_its_rounds_take(first):
+    traffic = {t.algorithm: t for t in first.cost.traffic}
+    assert traffic["ridge_local"].bytes_total == 0
+    size = 2 * (len(hospital_silos().feature_names) + 1) * 4  # weights and bias of two classes, single precision
+    assert traffic["fedavg"].bytes_each == 5 * 2 * size
+    assert traffic["auto"].rounds == 6
+
+
+def test_numbers_are_written_for_people():
+    assert signed(-0.5, 1) == "−0.5"
+    assert gained("accuracy", 0.012) == "+1.2 points"
+    assert between("log_loss", Estimate(0.1)) == "no interval from a single split"
+    assert within(Estimate(0.5, 0.25, 0.75), True) == "50 % (25 to 75)"
+
+
+def test_ticks_are_round_and_inside():
+    for low, high in [(0, 1), (-0.031, 0.012), (-3, 17), (0.4, 0.41), (-1e-3, 2e-3)]:
+        found = ticks(low, high)
+        assert 2 <= len(found) <= 8
+        assert low - 1e-9 <= min(found)
+        assert max(found) <= high + 1e-9
+
+
+def test_a_single_split_has_no_interval_and_says_so():
+    cells = [cell(a, u, curve=(0.5, v)) for u in ("a", "b") for a, v in (("auto", 0.8), ("ridge_local", 0.7))]
+    study = result(cells, criterion="accuracy", task="classification")
+    from confrere.report.helping import helped
+
+    found = helped(study, "a", "auto", "last")
+    assert found.worth == "unknown"
+    assert found.gains[0].gain == Estimate(pytest.approx(0.1), None, None)
+    assert "single split" in found.words[0]
+
+
+def test_contents_are_json_and_hold_what_the_page_says(contents):
+    plain = json.loads(json.dumps(contents.to_dict(), allow_nan=False))
+    assert [h["name"] for h in plain["hospitals"]] == list(hospital_silos().names)
+    assert plain["hospitals"][0]["help"]["words"][0] == contents.hospitals[0].help.words[0]
+
+
+class Outline(HTMLParser):
+    """Which elements are open, the ids, the links, and whatever would load something."""
+
+    VOID = ("meta", "link", "br", "line", "rect", "circle", "path", "polygon")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.loads, self.counts = [], [], [], [], {}
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.ids += [found["id"]] if "id" in found else []
+        self.links += [found["href"]] if tag == "a" else []
+        self.loads += [v for k, v in attrs if k in ("src", "srcset", "xlink:href") or (tag == "link" and k == "href")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def outline(text: str) -> Outline:
+    found = Outline()
+    found.feed(text)
+    assert found.open == []
+    return found
+
+
+def test_the_page_is_well_formed_links_to_itself_and_loads_nothing(contents):
+    found = outline(page(contents))
+    assert len(set(found.ids)) == len(found.ids)
+    assert {link.removeprefix("#") for link in found.links} <= set(found.ids)
+    assert found.loads == ["data:,"]
+    assert found.counts.get("script", 0) == 0
+    assert "url(" not in page(contents)
+
+
+def test_names_are_escaped(contents):
+    text = page(contents)
+    assert "<b>Zürich" not in text
+    assert "&lt;b&gt;Zürich&lt;/b&gt; &amp; co" in text
+
+
+def test_the_six_questions_come_in_order_for_every_hospital(contents):
+    heads = re.findall(r"<h3[^>]*>(\d)\. ", page(contents))
+    assert heads == list("123456") * 3
+
+
+def test_every_figure_has_words(contents):
+    text = page(with_rounds(contents))
+    found = outline(text)
+    for said in re.findall(r'aria-describedby="([^"]+)"', text):
+        assert re.search(rf'<figcaption id="{said}">[^<]{{20,}}', text)
+    assert found.counts["svg"] == found.counts["figcaption"] == found.counts["figure"]
+    assert "Weights that Genève" in text
+
+
+def test_one_hospital_has_no_overview_and_nothing_to_unfold(contents):
+    text = page(replace(contents, hospitals=contents.hospitals[:1], overall=None))
+    assert "at a glance" not in text
+    assert 'class="hospital"' not in text
+    assert re.findall(r"<h2[^>]*>(\d)\. ", text) == list("123456")
+
+
+def test_the_page_says_what_the_user_chose(contents):
+    text = page(replace(contents, overridden=("silos: Genève and basel",)))
+    assert "Chosen by the user: silos: Genève and basel." in text
+
+
+def test_the_report_is_written_where_it_is_asked_for_and_is_the_same_every_time(contents, tmp_path):
+    first = write_report(contents, tmp_path / "deep" / "report.html")
+    second = write_report(contents, str(tmp_path / "other.html"))
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"users": []}, "name one at least"),
+        ({"answers": {}}, "no answer for Genève"),
+        ({"main": "ditto"}, "the study has no 'ditto'"),
+        ({"min_group": 0}, "min_group"),
+    ],
+)
+def test_what_is_missing_is_named(change, words):
+    given = {"users": ["Genève"], "answers": hospital_answers(), **change}
+    with pytest.raises(ValueError, match=words):
+        report_on(hospital_silos(), given.pop("users"), hospital_study(), given.pop("answers"), **given)
+
+
+def test_without_test_rows_groups_and_calibration_say_so():
+    silos = cf.Silos.from_table(hospital_silos().source.pooled().with_columns(
+        ill=np.where(np.concatenate([s.y for s in hospital_silos().silos]) == 1, "yes", "no"),
+        hospital=np.repeat(hospital_silos().names, 90)), label="ill", silo="hospital")  # fmt: skip
+    found = report_on(silos, ["basel"], hospital_study(), {"basel": hospital_answers()["basel"]}).hospitals[0]
+    assert found.groupings == ()
+    assert "set aside for test" in found.without_groups
+    assert "cannot be told" in found.sureness.words[0]
+    assert NAMES[2] == found.name
