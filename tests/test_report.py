@@ -213,8 +213,7 @@ def test_what_was_shared_adds_up_to_what_the_answer_lists(contents):
 def test_training_alone_sends_nothing_and_fedavg_what_its_rounds_take(first):
     traffic = {t.algorithm: t for t in first.cost.traffic}
     assert traffic["ridge_local"].bytes_total == 0
-    size = 2 * (len(hospital_silos().feature_names) + 1) * 4  # weights and bias of two classes, single precision
-    assert traffic["fedavg"].bytes_each == 5 * 2 * size
+    assert (traffic["fedavg"].bytes_each, traffic["fedavg"].bytes_total) == (5 * 84, 5 * 252)
     assert traffic["auto"].rounds == 6
 
 
@@ -308,7 +307,7 @@ def test_every_figure_has_words(contents):
     for said in re.findall(r'aria-describedby="([^"]+)"', text):
         assert re.search(rf'<figcaption id="{said}">[^<]{{20,}}', text)
     assert found.counts["svg"] == found.counts["figcaption"] == found.counts["figure"]
-    assert "Weights that Genève" in text
+    assert "Weights that &lt;b&gt;Zürich" in text
 
 
 def test_one_hospital_has_no_overview_and_nothing_to_unfold(contents):
@@ -354,3 +353,36 @@ def test_without_test_rows_groups_and_calibration_say_so():
     assert "set aside for test" in found.without_groups
     assert "cannot be told" in found.sureness.words[0]
     assert NAMES[2] == found.name
+
+
+@pytest.mark.slow
+def test_answers_beside_a_study_measure_what_the_study_measures():
+    from confrere.answers.joining import with_answers
+
+    silos = hospital_silos()
+    study = cf.Study(silos, cf.models.logistic(), {"auto": cf.evidence, "ridge_local": cf.ridge_local}, seeds=1).run()
+    answers = {name: cf.personalise(silos, name) for name in NAMES}
+    cells, algorithms = study.of("ridge_local", "all"), {"ridge_local": study.config["algorithms"]["ridge_local"]}
+    rest = cf.StudyResult({**study.config, "algorithms": algorithms}, tuple(cells))
+    joined = with_answers(rest, {0: (silos, answers)})
+    assert joined.algorithms == ("auto", "ridge_local")
+    for mine, theirs in zip(joined.of("auto", "all"), study.of("auto", "all"), strict=True):
+        for metric in study.config["metrics"]:
+            assert mine.value(metric) == pytest.approx(theirs.value(metric), abs=2e-3)
+        for field in ("user", "train_rows", "test_rows", "round", "bytes_each", "bytes_total"):
+            assert getattr(mine, field) == getattr(theirs, field)
+        np.testing.assert_array_equal(mine.partners, theirs.partners)
+
+
+def test_answers_for_other_seeds_or_users_than_the_studys_are_refused():
+    from confrere.answers.joining import with_answers
+
+    study, silos, answers = hospital_study(), hospital_silos(), hospital_answers()
+    one = cf.StudyResult({**study.config, "seeds": [0]}, tuple(c for c in study.cells_ if c.seed == 0))
+    for answered, name, words in (
+        ({0: (silos, answers)}, "auto", "already"),
+        ({1: (silos, answers)}, "new", r"seeds \[1\]"),
+        ({0: (silos, {NAMES[0]: answers[NAMES[0]]})}, "new", "no answer for Genève, basel"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            with_answers(one, answered, name)

@@ -30,10 +30,10 @@ def with_answers(result: StudyResult, answered: Answered, name: str = "auto") ->
 
     >>> import numpy as np, confrere as cf
     >>> rng = np.random.default_rng(0)
-    >>> rows = [(X, (X[:, 0] > 0).astype(int)) for X in rng.normal(size=(2, 40, 2))]
-    >>> silos = cf.Silos.from_arrays(rows, names=["a", "b"]).split(test=0.5, seed=0)
-    >>> result = cf.Study(silos, cf.models.logistic(), [cf.ridge_local], seeds=1).run()
-    >>> answers = {user: cf.personalise(silos, user) for user in silos.names}
+    >>> rows = [(X, (X[:, 0] > 0).astype(int)) for X in (rng.normal(size=(m, 3)) for m in (60, 300, 300))]
+    >>> silos = cf.Silos.from_arrays(rows, names=["a", "b", "c"]).split(test=0.5, seed=0)
+    >>> result = cf.Study(silos, cf.models.logistic(), [cf.ridge_local], users=["a"], seeds=1).run()
+    >>> answers = {"a": cf.personalise(silos, "a")}
     >>> with_answers(result, {0: (silos, answers)}).algorithms
     ('auto', 'ridge_local')
     """

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from confrere.answers.answer import Answer
 from confrere.data.silos import Shared
 from confrere.report.contents import Cost, Sent, Traffic
-from confrere.report.metrics import algorithm_title
 from confrere.study.result import StudyResult
 
 QUOTED = re.compile(r"'[^']*'")
@@ -72,6 +71,6 @@ def cost_in_words(answer: Answer, sent: tuple[Sent, ...], traffic: tuple[Traffic
         if t.algorithm == main:
             said.append(
                 f"One run takes {t.rounds} {'round' if t.rounds == 1 else 'rounds'} and {size(t.bytes_total)} in all, "
-                f"at most {size(t.bytes_each)} for one silo ({algorithm_title(main)})."
+                f"at most {size(t.bytes_each)} for one silo."
             )
     return said

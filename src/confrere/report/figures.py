@@ -8,10 +8,10 @@ from typing import NamedTuple
 from confrere.answers.answer import RELEVANT
 from confrere.report.contents import Curve, Effect, Estimate, Group
 from confrere.report.metrics import algorithm_title, number
-from confrere.report.svg import CHARACTER, WIDTH, circle, figure, legend, line, mark, path, rect, shortened, text, ticks
+from confrere.report.svg import WIDTH, circle, figure, legend, line, mark, path, rect, room_for, shortened, text, ticks
 
 SERIES = ("one", "two", "three", "four", "five", "six")  # colours of the style sheet
-LABEL = 20  # letters of a label at most
+LABEL = 19  # letters of a label at most
 ROW, BETWEEN = 17, 9
 RIGHT = 14  # room at the right edge
 STYLES = {"auto": 0, "evidence": 0, "ridge_local": 1, "fedavg": 2}
@@ -56,12 +56,20 @@ def ends(values: Sequence[Estimate]) -> list[float]:
     return [v for e in values for v in e if v is not None]
 
 
+def digits_of(at: Sequence[float]) -> int:
+    """How many decimals tell neighbouring ticks apart.
+
+    >>> digits_of([0.0, 0.05, 0.1]), digits_of([0, 20, 40])
+    (2, 0)
+    """
+    return min(4, max(0, 0, *(-math.floor(math.log10(abs(b - a)) + 1e-9) for a, b in pairwise(at))))
+
+
 def axis(scale: Scale, top: float, bottom: float, factor: float, unit: str) -> list[str]:
     """Grid lines, numbers and the unit of a horizontal axis."""
     at = ticks(scale.low * factor, scale.high * factor)
-    digits = max(0, *(-math.floor(math.log10(abs(b - a)) + 1e-9) for a, b in pairwise(at)), 0)
     parts = [line(scale(v / factor), top, scale(v / factor), bottom, "grid") for v in at]
-    parts += [text(scale(v / factor), bottom + 14, number(v, min(digits, 4)), "middle", "tick") for v in at]
+    parts += [text(scale(v / factor), bottom + 14, number(v, digits_of(at)), "middle", "tick") for v in at]
     return [*parts, text((scale.start + scale.end) / 2, bottom + 30, unit, "middle", "unit")]
 
 
@@ -70,7 +78,7 @@ def intervals(
     factor: float = 1.0, reference: float | None = 0.0,
 ) -> str:  # fmt: skip
     """Values with their intervals, row by row; `series` gives title, shape and colour of each."""
-    left = min(LABEL, max((len(r.label) for r in rows), default=1)) * CHARACTER + 14
+    left = room_for((r.label for r in rows), LABEL)
     every = [e for r in rows for e in r.values.values()]
     low, high = span(ends(every), () if reference is None else (reference,))
     scale = Scale(low, high, left, WIDTH - RIGHT)
@@ -104,7 +112,7 @@ def whisker(scale: Scale, value: Estimate, y: float, shape: int, style: str) -> 
 def shares(user: str, values: Mapping[str, float], prior: float, relevance: Mapping[str, float], words: str) -> str:
     """A bar per silo: its share of the information behind the model."""
     rows = [*values.items(), *([("assumed beforehand", prior)] if prior >= 0.0005 else [])]
-    left = min(LABEL, max(len(name) for name, _ in rows)) * CHARACTER + 14
+    left = room_for((name for name, _ in rows), LABEL)
     scale = Scale(0.0, max(0.1, *(v for _, v in rows)) * 1.02, left, WIDTH - 52)
     bottom = 6 + 24 * len(rows)
     parts = axis(scale, 6, bottom, 100, "share of the information, %")
@@ -157,6 +165,7 @@ def curves(
 ) -> str:  # fmt: skip
     """Lines over rounds; a line with a single known value is drawn level and dashed."""
     parts, top = legend(list(series), 14)
+    top += 14
     known = [v for values in lines.values() for v in values if v is not None]
     low, high = span(known)
     bottom, left = top + 170, 46.0
@@ -164,9 +173,11 @@ def curves(
     last = max(first + len(values) - 1 for values in lines.values())
     across = Scale(first, max(last, first + 1), left, WIDTH - RIGHT)
     parts += axis(across, top, bottom, 1, "round")
-    for v in ticks(low, high):
-        parts += [line(left, up(v), WIDTH - RIGHT, up(v), "grid"), text(left - 6, up(v) + 4, f"{v:g}", "end", "tick")]
-    parts.append(text(6, top - 2, unit, "start", "unit"))
+    at = ticks(low, high)
+    for v in at:
+        shown = number(v, digits_of(at))
+        parts += [line(left, up(v), WIDTH - RIGHT, up(v), "grid"), text(left - 6, up(v) + 4, shown, "end", "tick")]
+    parts.append(text(6, top - 6, unit, "start", "unit"))
     for (_, shape, style), values in zip(series, lines.values(), strict=True):
         points = [(first + k, v) for k, v in enumerate(values) if v is not None]
         if len(points) == 1 or len(values) <= 2:
@@ -202,7 +213,7 @@ def effects(title: str, some: Sequence[Effect], unit: str, words: str) -> str:
         Row(e.name, {"together": Estimate(e.together)} | ({} if e.alone is None else {"alone": Estimate(e.alone)}))
         for e in some
     ]
-    left = min(LABEL, max(len(r.label) for r in rows)) * CHARACTER + 14
+    left = room_for((r.label for r in rows), LABEL)
     low, high = span(ends([v for r in rows for v in r.values.values()]), (0.0,))
     scale = Scale(low, high, left, WIDTH - RIGHT)
     entries = [("together", 0, "one")] + ([("alone", 1, "two")] if any(e.alone is not None for e in some) else [])

@@ -61,13 +61,20 @@ def report_on(
         made: the date on the page; by default today.
 
     >>> import numpy as np, confrere as cf
+    >>> from confrere.answers.joining import with_answers
     >>> rng = np.random.default_rng(0)
-    >>> rows = [(X, (X[:, 0] + 0.3 * rng.normal(size=40) > 0).astype(int)) for X in rng.normal(size=(3, 40, 2))]
-    >>> silos = cf.Silos.from_arrays(rows, names=["a", "b", "c"]).split(test=0.5, seed=0)
-    >>> study = cf.Study(silos, cf.models.logistic(), {"auto": cf.evidence}, users=["a"], seeds=1)
-    >>> contents = report_on(silos, ["a"], study.run(), [cf.personalise(silos, "a")], groups=["x0"])
-    >>> [h.name for h in contents.hospitals], contents.hospitals[0].sureness.test_rows
-    (['a'], 20)
+    >>> def hospital(rows):
+    ...     X = rng.normal(size=(rows, 3))
+    ...     return X, X @ [1.0, -1.0, 0.5] + rng.logistic(size=rows) > 0
+    >>> silos = cf.Silos.from_arrays([hospital(60), hospital(300), hospital(300)], names=["a", "b", "c"])
+    >>> silos = silos.split(test=0.5, seed=0)
+    >>> answers = {"a": cf.personalise(silos, "a")}
+    >>> rivals = cf.Study(silos, cf.models.logistic(), [cf.ridge_local], users=["a"], seeds=1).run()
+    >>> contents = report_on(silos, ["a"], with_answers(rivals, {0: (silos, answers)}), answers, groups=["x0"])
+    >>> contents.hospitals[0].help.words[0]
+    'Not known: for a it was measured on a single split, so that there is no interval.'
+    >>> [(g.name, g.rows) for g in contents.hospitals[0].groupings[0].groups][0]
+    ('under -0.33', 11)
     """
     places = [silos.index(user) for user in users]
     by_name = answers if isinstance(answers, Mapping) else {answer.user: answer for answer in answers}

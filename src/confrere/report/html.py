@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-LONG = 32  # cells with more letters are broken into lines
+SHORT, LONG = 12, 32  # letters above which headings, and cells, are broken into lines
 PERCENT = re.compile(r"(?<=\d) (?=%)")
 
 

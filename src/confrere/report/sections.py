@@ -221,7 +221,8 @@ def sureness(contents: Contents, hospital: Hospital) -> str:
 def cost(contents: Contents, hospital: Hospital) -> str:
     """Question 6."""
     found = hospital.cost
-    seconds = [f"Time: {what} {value:.1f} s." for what, value in contents.engineer.seconds.items()]
+    took = ", ".join(f"{what} {value:.1f} s" for what, value in contents.engineer.seconds.items())
+    seconds = [f"Time: {took}."] if took else []
     traffic = [[algorithm_title(t.algorithm), str(t.rounds), size(t.bytes_each), size(t.bytes_total)]
                for t in found.traffic]  # fmt: skip
     names = [n for n in contents.sizes if any(n in s.numbers for s in found.sent)]

@@ -35,7 +35,8 @@ th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); t
 th { font-weight: 600; } tbody th { font-weight: 400; }
 th:first-child, td:first-child { text-align: left; }
 td:has(.own) { color: var(--soft); }
-td { white-space: nowrap; } td.words, thead th { white-space: normal; }
+th, td { white-space: nowrap; } .words { white-space: normal; overflow-wrap: anywhere; }
+td.words, tbody .words { text-align: left; min-width: 11rem; }
 pre { overflow: auto; max-height: 24rem; background: var(--tint); padding: .8rem; font-size: .8rem;
   border-radius: .4rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem 2.2rem;
@@ -46,12 +47,13 @@ figure { margin: 0; max-width: 30rem; break-inside: avoid; }
 figcaption { margin-top: .3rem; }
 svg { display: block; width: 100%; height: auto; font-size: 12px; font-family: inherit; }
 svg text { fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
-svg .tick, svg .unit { fill: var(--soft); font-size: 11px; } svg .own { font-weight: 600; }
+svg .tick, svg .unit { fill: var(--soft); font-size: 11px; } svg .own { fill: var(--two); }
 .grid { stroke: var(--line); stroke-width: 1; } .zero { stroke: var(--ink); stroke-width: 1.2; }
 .diagonal { stroke: var(--soft); stroke-width: 1.2; stroke-dasharray: 4 4; }
 .ring { fill: none; stroke: var(--line); } .ring.limit { stroke: var(--soft); stroke-dasharray: 4 4; }
 .joint { stroke: var(--soft); stroke-width: 1.5; }
-.whisker { stroke-width: 2; } .curve { fill: none; stroke-width: 2; } .curve.level { stroke-dasharray: 6 4; }
+.whisker { stroke-width: 2; } .curve { fill: none; stroke-width: 2; }
+.curve.level { stroke-dasharray: 6 4; } .curve.level.two { stroke-dashoffset: 5; }
 .one { --shade: var(--one); } .two { --shade: var(--two); } .three { --shade: var(--three); }
 .four { --shade: var(--four); } .five { --shade: var(--five); } .six { --shade: var(--six); }
 .none { --shade: var(--soft); }

@@ -4,13 +4,14 @@ Figures are 360 units wide, the width of a phone, so that text is never shrunk; 
 """
 
 import math
+import unicodedata
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from confrere.report.html import escape
 
 WIDTH = 360
-CHARACTER = 7.0  # the width of a letter of a label, about
+CHARACTER = 7.4  # the width of a letter of a label, about
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", style: str = "") -> str:
@@ -52,13 +53,32 @@ def mark(x: float, y: float, shape: int, style: str) -> str:
     return f'<polygon points="{points}" class="mark {style}"/>'
 
 
+def letters(words: str) -> int:
+    """How wide words are, in letters: Chinese and the like take two.
+
+    >>> letters("Basel"), letters("病院")
+    (5, 4)
+    """
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in words)
+
+
 def shortened(words: str, most: int) -> str:
     """Words that fit, with dots where they were cut.
 
     >>> shortened("a long name of a feature", 10)
     'a long na…'
     """
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+    if letters(words) <= most:
+        return words
+    kept = words
+    while letters(kept) > most - 1:
+        kept = kept[:-1]
+    return f"{kept}…"
+
+
+def room_for(labels: Iterable[str], most: int) -> float:
+    """The width of a column of labels, each cut to so many letters."""
+    return CHARACTER * min(most, max(map(letters, labels), default=1)) + 22  # a word of wide letters has room, too
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -95,7 +115,7 @@ def legend(entries: Sequence[tuple[str, int, str]], y: float, width: float = WID
     parts: list[str] = []
     x = 8.0
     for words, shape, style in entries:
-        length = 14 + CHARACTER * len(words)
+        length = 14 + CHARACTER * letters(words)
         if x > 8 and x + length > width:
             x, y = 8.0, y + 17
         parts += [mark(x, y - 4, shape, style), text(x + 9, y, words)]
