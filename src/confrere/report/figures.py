@@ -128,26 +128,24 @@ def shares(user: str, values: Mapping[str, float], prior: float, relevance: Mapp
     return figure(f"Whose data {user}'s model listened to", parts, bottom + 38, words)
 
 
-def similarity_map(user: str, relevance: Mapping[str, float], shares_: Mapping[str, float], words: str) -> str:
+def similarity_map(user: str, relevance: Mapping[str, float], heard: Mapping[str, float], words: str) -> str:
     """The user in the middle, the others around it: the nearer, the more relevant; the larger, the more heard."""
-    size, inner, outer = 280.0, 42.0, 112.0
-    centre_x, centre_y = WIDTH / 2, size / 2
-    ring = inner + (1 - RELEVANT) * (outer - inner)
-    parts = [circle(centre_x, centre_y, r, "ring") for r in (inner, outer)]
-    parts += [circle(centre_x, centre_y, ring, "ring limit"), mark(centre_x, centre_y, 1, "two")]
-    parts.append(text(centre_x, centre_y + 18, shortened(user, LABEL), "middle", "own"))
-    parts += [text(centre_x, centre_y - inner - 3, "relevance 1", "middle", "tick"),
-              text(centre_x, centre_y - outer - 4, "relevance 0", "middle", "tick")]  # fmt: skip
+    size, inner, outer = 300.0, 52.0, 112.0
+    middle, half = WIDTH / 2, size / 2
+    limit = inner + (1 - RELEVANT) * (outer - inner)
+    parts = [circle(middle, half, r, "ring") for r in (inner, outer)]
+    parts += [circle(middle, half, limit, "ring limit"), mark(middle, half, 1, "two")]
+    parts.append(text(middle, half + 18, shortened(user, LABEL), "middle", "own"))
     for k, (name, value) in enumerate(relevance.items()):
-        angle = math.pi * (0.5 + (2 * k + 1) / len(relevance)) - math.pi
-        reach = inner + (1 - value) * (outer - inner)
-        x, y = centre_x + reach * math.cos(angle), centre_y + reach * math.sin(angle)
-        style = "flagged" if value < RELEVANT else ""
-        parts.append(circle(x, y, 4 + 14 * math.sqrt(max(shares_.get(name, 0.0), 0.0)), f"dot one {style}"))
-        right = x >= centre_x
-        gap = 6 + 14 * math.sqrt(max(shares_.get(name, 0.0), 0.0))
-        parts.append(text(x + (gap if right else -gap), y + 4, shortened(name, 14), "start" if right else "end"))
-    return figure(f"The silos as {user}'s rows see them", parts, size, words)
+        angle = 2 * math.pi * (k + 0.5) / len(relevance) - math.pi / 2
+        reach, radius = inner + (1 - value) * (outer - inner), 4 + 14 * math.sqrt(max(heard.get(name, 0.0), 0.0))
+        x, y = middle + reach * math.cos(angle), half + reach * math.sin(angle)
+        parts.append(circle(x, y, radius, f"dot one{' flagged' if value < RELEVANT else ''}"))
+        beside = y - radius - 5 if y < half else y + radius + 13
+        parts.append(text(x, beside, shortened(name, LABEL - 5), "middle"))
+    rings = f"relevance: 1 at the inner ring, {RELEVANT} dashed, 0 at the outer"
+    parts.append(text(middle, size + 12, rings, "middle", "unit"))
+    return figure(f"The silos as {user}'s rows see them", parts, size + 18, words)
 
 
 def weights_over_rounds(user: str, rounds: Mapping[str, Sequence[float]], words: str) -> str:
