@@ -135,17 +135,18 @@ def similarity_map(user: str, relevance: Mapping[str, float], heard: Mapping[str
     limit = inner + (1 - RELEVANT) * (outer - inner)
     parts = [circle(middle, half, r, "ring") for r in (inner, outer)]
     parts += [circle(middle, half, limit, "ring limit"), mark(middle, half, 1, "two")]
-    parts.append(text(middle, half + 18, shortened(user, LABEL), "middle", "own"))
     for k, (name, value) in enumerate(relevance.items()):
-        angle = 2 * math.pi * (k + 0.5) / len(relevance) - math.pi / 2
+        angle = 2 * math.pi * k / len(relevance) - math.pi / 2
         reach, radius = inner + (1 - value) * (outer - inner), 4 + 14 * math.sqrt(max(heard.get(name, 0.0), 0.0))
         x, y = middle + reach * math.cos(angle), half + reach * math.sin(angle)
         parts.append(circle(x, y, radius, f"dot one{' flagged' if value < RELEVANT else ''}"))
         beside = y - radius - 5 if y < half else y + radius + 13
         parts.append(text(x, beside, shortened(name, LABEL - 5), "middle"))
-    rings = f"relevance: 1 at the inner ring, {RELEVANT} dashed, 0 at the outer"
-    parts.append(text(middle, size + 12, rings, "middle", "unit"))
-    return figure(f"The silos as {user}'s rows see them", parts, size + 18, words)
+    parts += [
+        text(middle, size + 12, f"square: {shortened(user, 2 * LABEL)}", "middle", "unit"),
+        text(middle, size + 28, f"relevance: inner ring 1, dashed {RELEVANT}, outer ring 0", "middle", "unit"),
+    ]
+    return figure(f"The silos as {user}'s rows see them", parts, size + 34, words)
 
 
 def weights_over_rounds(user: str, rounds: Mapping[str, Sequence[float]], words: str) -> str:

@@ -74,7 +74,7 @@ def report_on(
     >>> contents.hospitals[0].help.words[0]
     'Not known: for a it was measured on a single split, so that there is no interval.'
     >>> [(g.name, g.rows) for g in contents.hospitals[0].groupings[0].groups][0]
-    ('under -0.33', 11)
+    ('under -0.5', 10)
     """
     places = [silos.index(user) for user in users]
     by_name = answers if isinstance(answers, Mapping) else {answer.user: answer for answer in answers}

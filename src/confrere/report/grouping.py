@@ -47,8 +47,10 @@ def chosen_columns(names: Sequence[str], asked: Sequence[str] | None) -> list[st
 def labels_of(column: str, values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """The group of every row, and the groups in order, the unknown last.
 
-    >>> labels_of("age", np.array([3.0, 70.0, np.nan]))[1]
-    ['under 18', '65 and over', 'unknown']
+    >>> labels_of("age", np.array([3.0, 20, 25, 30, 70, 71, 72, np.nan]))[1]
+    ['under 18', '18 to under 40', '65 and over', 'unknown']
+    >>> labels_of("sex", np.array([1.0, 0.0]))[1]
+    ['0', '1']
     """
     gone = missing(values)
     known = known_of(values)

@@ -2,6 +2,7 @@
 
 import html
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 
 SHORT, LONG = 12, 32  # letters above which headings, and cells, are broken into lines
@@ -34,18 +35,23 @@ def listed(words: Sequence[str]) -> str:
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], raw: bool = False) -> str:
     """A table with a caption; the first cell of a row names it. On a narrow screen it scrolls by itself.
 
-    `raw`: cells are HTML already.
+    Captions must differ on a page. `raw`: cells are HTML already.
     """
-    show = (lambda cell: cell) if raw else escape
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
 
-    def cell(words: str) -> str:
-        return f"<td{' class=words' if len(words) > LONG and not raw else ''}>{show(words)}</td>"
+    def cell(kind: str, words: str, most: int, plain: bool = not raw) -> str:
+        long = ' class="words"' if plain and len(words) > most else ""
+        return f"<{kind}{long}>{escape(words) if plain else words}</{kind.split()[0]}>"
 
-    body = "".join(f'<tr><th scope="row">{show(first)}</th>{"".join(map(cell, rest))}</tr>' for first, *rest in rows)
+    head = "".join(cell('th scope="col"', name, SHORT, plain=True) for name in header)
+    body = "".join(
+        "<tr>" + cell('th scope="row"', first, LONG) + "".join(cell("td", one, LONG) for one in rest) + "</tr>"
+        for first, *rest in rows
+    )
+    named = f"table-{zlib.crc32(caption.encode()):08x}"
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="table"><p class="figure-title" id="{named}">{escape(caption)}</p>'
+        f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{named}"><table aria-labelledby="{named}">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
     )
 
 

@@ -19,7 +19,7 @@ def anchor(name: str) -> str:
     """A name for links, whatever the silo is called.
 
     >>> anchor("36+")
-    'h-36-8ef79a7e'
+    'h-36-fccceaee'
     """
     plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
     return f"h-{plain}-{zlib.crc32(name.encode()):08x}"
@@ -62,12 +62,12 @@ def shown_metrics(found: Help) -> list[str]:
 def gain_plot(gains: list[Gain], metric: str, name: str) -> str:
     """Gains on the rivals with their intervals."""
     known = metric_of(metric)
-    rows = [Row(f"over {shorter(algorithm_title(g.rival))}", {g.rival: g.gain}) for g in gains]
+    rows = [Row(shorter(algorithm_title(g.rival)), {g.rival: g.gain}) for g in gains]
     series = {g.rival: (algorithm_title(g.rival), *style_of(g.rival, k)) for k, g in enumerate(gains)}
     told = "; ".join(
         f"{gained(metric, g.gain.value)} over {algorithm_title(g.rival)} ({between(metric, g.gain)})" for g in gains
     )
-    unit = "gain, points of accuracy" if known.unit == "%" else f"gain (reduction of {known.title})"
+    unit = "gain over it, points of accuracy" if known.unit == "%" else f"gain over it (reduction of {known.title})"
     words = f"Right of the line learning together is better, left of it worse. {told}."
     return figures.intervals(f"{known.title}: gain of {name}", rows, series, words, unit, known.factor)
 

@@ -28,15 +28,14 @@ nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3re
 .badge { display: inline-block; border: 1.5px solid currentColor; border-radius: 1rem; padding: 0 .6rem;
   font-size: .85rem; font-weight: 600; white-space: nowrap; color: var(--open); }
 .badge.yes { color: var(--yes); } .badge.no { color: var(--no); }
-.scroll { overflow-x: auto; margin: 1rem 0; max-width: 100%; }
+.table { margin: 1rem 0; } .scroll { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding-bottom: .35rem; max-width: 42rem; }
 th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 th { font-weight: 600; } tbody th { font-weight: 400; }
 th:first-child, td:first-child { text-align: left; }
 td:has(.own) { color: var(--soft); }
-th, td { white-space: nowrap; } .words { white-space: normal; overflow-wrap: anywhere; }
-td.words, tbody .words { text-align: left; min-width: 11rem; }
+th, td { white-space: nowrap; } .words { white-space: normal; min-width: 6rem; }
+tbody .words { text-align: left; min-width: 11rem; overflow-wrap: anywhere; }
 pre { overflow: auto; max-height: 24rem; background: var(--tint); padding: .8rem; font-size: .8rem;
   border-radius: .4rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem 2.2rem;
@@ -72,7 +71,7 @@ details.hospital h2 { margin: 0; }
   :root { --paper: #ffffff; --ink: #000000; --soft: #3c434b; --line: #c4cad1; --tint: #f3f5f8; --link: #000000;
     --one: #0072b2; --two: #00795a; --three: #c24e00; --four: #a3487d; --five: #8a6100; --six: #3f4a56;
     --yes: #00624a; --no: #a33c00; --open: #3c434b; color-scheme: light; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
+  html { font-size: 10pt; } body { max-width: none; padding: 0; }
   nav { display: none; } .scroll { overflow: visible; } pre { max-height: none; white-space: pre-wrap; }
   details:not([open])::details-content { content-visibility: visible; display: block; block-size: auto; }
   summary::before { content: none !important; }
