@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import jax
 import numpy as np
 import polars as pl
 import pytest
@@ -12,12 +13,13 @@ from scipy import optimize, stats
 from sklearn import metrics as sk
 
 import confrere as cf
+from confrere.answers import Predictor
 from confrere.report import grouping as groups
 from confrere.report import report_on, write_report
 from confrere.report.contents import Effect, Estimate, Gain, Group
 from confrere.report.helping import answer_in_words, main_algorithm, rivals_of, verdict_on, was_it_worth_it
 from confrere.report.intervals import mean, share
-from confrere.report.learning import difference_in_words
+from confrere.report.learning import difference_in_words, importance
 from confrere.report.metrics import between, gained, signed, within
 from confrere.report.page import page
 from confrere.report.predictions import Predicted
@@ -386,3 +388,59 @@ def test_answers_for_other_seeds_or_users_than_the_studys_are_refused():
     ):
         with pytest.raises(ValueError, match=words):
             with_answers(one, answered, name)
+
+
+def made_regression() -> tuple[cf.Silos, cf.Answer]:
+    """Two silos of amounts, and an answer whose model is the law."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2, 80, 2))
+    silos = cf.Silos.from_arrays([(x, x @ [2.0, -1.0] + rng.normal(size=80)) for x in X], names=["a", "b"])
+    silos = silos.split(test=0.5, seed=0)
+    params = {"w": np.array([[2.0], [-1.0]], np.float32), "b": np.zeros(1, np.float32)}
+    predictor = Predictor.of(cf.models.linear(), [(1.0, params)], silos, 0)
+    return silos, replace(hospital_answers()["basel"], user="a", model=predictor, weights={"a": 0.5, "b": 0.5})
+
+
+def test_a_regression_is_told_in_errors():
+    silos, answer = made_regression()
+    cells = [cell(a, "a", s, curves={"rmse": np.array([[2.0, v + s / 10]])}, curve=(0, 0))
+             for a, v in (("auto", 1.0), ("ridge_local", 1.2)) for s in (0, 1)]  # fmt: skip
+    study = result(cells, ("rmse",), criterion="rmse", task="regression", tune=None)
+    contents = report_on(silos, ["a"], study, [answer], groups=["x0"])
+    [found] = contents.hospitals
+    X, y = silos["a"].rows("test")
+    error = y - X @ [2.0, -1.0]
+    assert found.sureness.scores["rmse"]["together"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-5)
+    assert found.help.gains[0].gain.value == pytest.approx(0.2)
+    assert sum(g.rows * g.right.value for g in found.groupings[0].groups) == pytest.approx(
+        np.abs(error).sum(), rel=1e-5
+    )
+    text = page(contents)
+    assert "mean absolute error" in text.casefold()
+    assert "log-odds" not in text
+    outline(text)
+
+
+def test_a_model_that_is_not_linear_is_told_by_permutation_importance():
+    silos = hospital_silos()
+    model = cf.models.mlp((4,))
+    params = model.init(jax.random.key(0), len(silos.feature_names), 2)
+    params = jax.tree.map(lambda a: np.asarray(a), params)
+    predictor = Predictor.of(model, [(0.5, params), (0.5, params)], silos, 0)
+    answers = {NAMES[0]: replace(hospital_answers()[NAMES[0]], model=predictor, algorithm="auto (evidence")}
+    [found] = report_on(silos, [0], hospital_study(), answers).hospitals
+    assert found.learned.kind == "importance"
+    assert [e.name for e in found.learned.effects] == ["age", "pressure", "sex"]  # columns, not features
+    assert all(e.alone is None for e in found.learned.effects)
+    assert max(e.together for e in found.learned.effects) > 0
+    outline(page(report_on(silos, [0], hospital_study(), answers)))
+
+
+def test_a_column_that_the_model_does_not_use_has_no_importance():
+    silos = hospital_silos()
+    w = np.zeros((len(silos.feature_names), 2), np.float32)
+    w[silos.feature_names.index("pressure"), 1] = 1.0
+    predictor = Predictor.of(cf.models.logistic(), [(1.0, {"w": w, "b": np.zeros(2, np.float32)})], silos, 0)
+    effects = {e.name: e.together for e in importance(predictor, None, silos, 0).effects}
+    assert effects["age"] == effects["sex"] == 0
+    assert effects["pressure"] > 0
