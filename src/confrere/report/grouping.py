@@ -50,7 +50,7 @@ def labels_of(column: str, values: np.ndarray) -> tuple[np.ndarray, list[str]]:
     >>> labels_of("age", np.array([3.0, 20, 25, 30, 70, 71, 72, np.nan]))[1]
     ['under 18', '18 to under 40', '65 and over', 'unknown']
     >>> labels_of("sex", np.array([1.0, 0.0]))[1]
-    ['0', '1']
+    ['sex 0', 'sex 1']
     """
     gone = missing(values)
     known = known_of(values)
@@ -61,8 +61,9 @@ def labels_of(column: str, values: np.ndarray) -> tuple[np.ndarray, list[str]]:
         labels[~gone] = bands(known.astype(float), limits)
         order = bands(np.array([limits[0] - 1, *limits], float), limits)
     else:
-        labels[~gone] = [f"{v:g}" if numeric else str(v) for v in known.tolist()]
-        order = [f"{v:g}" if numeric else str(v) for v in np.unique(known).tolist()]
+        name = (lambda v: f"{column} {v:g}") if numeric else str  # a code says nothing by itself
+        labels[~gone] = [name(v) for v in known.tolist()]
+        order = [name(v) for v in np.unique(known).tolist()]
     present = set(labels)
     return labels, [name for name in dict.fromkeys((*order, UNKNOWN)) if name in present]
 
