@@ -40,7 +40,7 @@ pre { overflow: auto; max-height: 24rem; background: var(--tint); padding: .8rem
   border-radius: .4rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem 2.2rem;
   margin: 1rem 0; align-items: start; }
-.plots > * { min-width: 0; } .plots table { font-size: .85rem; }
+.plots > * { min-width: 0; } .plots table { font-size: .85rem; } .plots th, .plots td { padding-right: .45rem; }
 .plots:has(> .table) { grid-template-columns: repeat(auto-fit, minmax(min(100%, 29rem), 1fr)); }
 .plots .table { margin-top: 0; }
 figure { margin: 0; max-width: 30rem; break-inside: avoid; }
