@@ -42,7 +42,7 @@ pre { overflow: auto; max-height: 24rem; background: var(--tint); padding: .8rem
   margin: 1rem 0; align-items: start; }
 .plots > * { min-width: 0; } .plots table { font-size: .85rem; } .plots th, .plots td { padding-right: .45rem; }
 .plots:has(> .table) { grid-template-columns: repeat(auto-fit, minmax(min(100%, 29rem), 1fr)); }
-.plots .table { margin-top: 0; }
+.plots .table { margin-top: 0; } .plots tbody th { white-space: normal; min-width: 4rem; }
 figure { margin: 0; max-width: 30rem; break-inside: avoid; }
 .figure-title { font-weight: 600; margin: 0 0 .3rem; font-size: .95rem; }
 figcaption { margin-top: .3rem; }
