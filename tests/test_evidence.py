@@ -229,30 +229,38 @@ def test_a_feature_that_a_silo_does_not_have_is_not_in_its_message():
     assert np.abs(H[0, :2]).min() > 0
 
 
-def test_a_rare_level_leaves_no_trace_in_the_message():
+def with_level(data, level, silo=1):
+    """The data with the first column of a silo set."""
+    return data._replace(X=data.X.at[silo, :, 0].set(level))
+
+
+def test_rows_with_a_rare_level_leave_no_trace_in_the_message():
     data = a_block()
-    rare = jnp.zeros(ROWS).at[:3].set(1)  # three rows have it
-    with_level = data._replace(X=data.X.at[1, :, 0].set(rare))
-    shuffled = data._replace(X=data.X.at[1, :, 0].set(rare[::-1]))
-    complement = data._replace(X=data.X.at[1, :, 0].set(1 - rare))
-    silent = [message_of(d, min_cell=4) for d in (with_level, shuffled, complement)]
-    for one in silent[1:]:
-        jax.tree.map(np.testing.assert_array_equal, silent[0], one)
-    assert float(silent[0].h[0]) == 0
-    for least in (1, 3):  # three are enough there
-        told, other = (message_of(d, min_cell=least) for d in (with_level, shuffled))
-        assert np.abs(np.asarray(told.h) - np.asarray(other.h)).max() > 1e-3
+    rare = jnp.zeros(ROWS).at[-3:].set(1)  # three rows have it
+    silent = message_of(with_level(data, rare), min_cell=4)
+    without = with_level(data, 0.0)._replace(size=data.size.at[1].set(ROWS - 3))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4), silent, message_of(without))
+    others = with_level(data, rare)  # whatever these patients have
+    others = others._replace(X=others.X.at[1, -3:, 1:].add(5), y=others.y.at[1, -3:].set(0))
+    jax.tree.map(np.testing.assert_array_equal, silent, message_of(others, min_cell=4))
+    jax.tree.map(np.testing.assert_array_equal, silent, message_of(with_level(data, 1 - rare), min_cell=4))
+    jax.tree.map(np.testing.assert_array_equal, silent, message_of(with_level(data, (rare - 0.1) / 0.3), min_cell=4))
+    told = message_of(with_level(data, rare), min_cell=3)  # three are enough here
+    assert float(told.n) == ROWS
+    assert float(silent.n) == ROWS - 3
     numbers = message_of(data, min_cell=ROWS)  # columns that are no levels are never silent
     np.testing.assert_array_equal(numbers.h, message_of(data).h)
     assert float(message_of(data, min_cell=ROWS + 1).n) == 0  # but a silo with too few rows is
 
 
-def test_a_rare_level_is_silent_in_any_units():
+def test_a_rare_level_cannot_be_had_by_subtracting_the_others(x64):
     data = a_block()
-    level = jnp.zeros(ROWS).at[:3].set(1)
-    coded = [data._replace(X=data.X.at[1, :, 0].set(values)) for values in (level, (level - 0.1) / 0.3)]
-    one, two = (message_of(d, min_cell=4) for d in coded)
-    jax.tree.map(np.testing.assert_array_equal, one, two)
+    ward = np.arange(ROWS) % 2
+    ward[7] = 2  # one patient is there alone
+    levels = jnp.asarray(np.eye(3)[ward])
+    data = data._replace(X=data.X.at[1].set(levels))
+    H = summary.unpacked(message_of(data, min_cell=5).H, FEATURES + 1, "full")
+    np.testing.assert_allclose(H[-1] - H[0] - H[1], 0, atol=1e-12)
 
 
 # --- the pooled search ---

@@ -128,6 +128,7 @@ def test_a_user_with_one_class_is_warned_and_may_say_how_frequent_the_other_is()
     known = cf.personalise(silos, "a", prevalence=0.4)
     assert known.model.predict_proba(X)[:, 1].mean() == pytest.approx(0.4, abs=1e-3)
     assert trusting.model.predict_proba(X)[:, 1].mean() < 0.3
+    assert "40%" in known.reason
 
 
 @pytest.mark.slow
@@ -199,11 +200,24 @@ def test_exponential_weights_are_the_formula_and_leave_out_what_diverged():
 
 def test_prevalence_shifts_the_intercept_alone():
     X = np.column_stack([np.linspace(-2, 2, 9), np.ones(9)])
-    verdict = type("V", (), {"each": np.array([[1.0, 0.3]]), "theta": np.array([1.0, 0.3])})
+    before = np.array([1.0, 0.3])
     rows = Rows(X, np.zeros(9, int), np.ones(9))
-    theta = with_prevalence(rows, verdict, ("pool",), cf.models.logistic(), 0.2)
+    theta = with_prevalence(rows, before, cf.models.logistic(), 0.2)
     assert theta[0] == 1.0
     assert (1 / (1 + np.exp(-X @ theta))).mean() == pytest.approx(0.2, abs=1e-6)
+    nobody = with_prevalence(rows._replace(weight=np.zeros(9)), before, cf.models.logistic(), 0.2)
+    assert 1 / (1 + np.exp(-nobody[-1])) == pytest.approx(0.2, abs=1e-6)
+
+
+def test_amounts_of_a_table_are_amounts_even_if_they_are_few_whole_numbers():
+    import polars as pl
+
+    from confrere.answers.personalise import fitting_model
+
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"x": rng.normal(size=60), "pain": rng.integers(0, 11, 60), "h": ["a", "b"] * 30})
+    silos = cf.Silos.from_table(table, label="pain", silo="h", task="regression")
+    assert fitting_model(silos).task == "regression"
 
 
 def test_words():

@@ -145,3 +145,15 @@ def test_blocks_respect_the_memory_and_results_do_not_depend_on_it(whole):
     for one, two in zip(tight.cells_, whole[1].cells_, strict=True):
         assert one.hyper == two.hyper
         np.testing.assert_allclose(one.curves["log_loss"], two.curves["log_loss"], rtol=1e-5)
+
+
+def test_models_of_one_name_that_compute_something_else_share_nothing(tmp_path):
+    def twice(params, X):
+        return LOGISTIC.apply(params, 2 * X)
+
+    other = LOGISTIC._replace(apply=twice)
+    plain = {"tune": None, "grid": {"lr": 0.1}, "users": ["a"]}
+    first = study(**plain).run(store=tmp_path)
+    makers = {"local": cf.local(lr=0.1, batch=8, steps=1), "fedsgd": cf.fedsgd(lr=0.1, batch=8)}
+    how = {"seeds": 2, "rounds": 4, "metrics": ["log_loss"], "baselines": False, **plain}
+    assert bits(cf.Study(small_silos(), other, makers, **how).run(store=tmp_path)) != bits(first)

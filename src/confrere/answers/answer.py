@@ -1,6 +1,7 @@
 """What `personalise` returns."""
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -67,7 +68,8 @@ class Answer:
             "user": self.user, "algorithm": self.algorithm, "reason": self.reason, "notes": list(self.notes),
             "weights": dict(self.weights), "prior": self.prior, "relevance": dict(self.relevance),
             "unrelated": list(self.unrelated), "refused": list(self.refused), "silent": list(self.silent),
-            "candidates": dict(self.candidates), "scores": dict(self.scores), "rows": self.rows,
+            "candidates": dict(self.candidates), "rows": self.rows,
+            "scores": {name: value if math.isfinite(value) else None for name, value in self.scores.items()},
             "bytes": {
                 "up": self.history.bytes_up.sum(axis=0).tolist(), "down": self.history.bytes_down.sum(axis=0).tolist()
             },

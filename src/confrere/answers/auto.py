@@ -52,7 +52,10 @@ def by_evidence(silos: Silos, user: int, model: Model, share: Share, min_cell: i
     table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, jnp.int32(user), params, block))
     rows = rows_of(model, jax.tree.map(lambda a: a[user], block))
     notes = warn_about(rows, model, silos.names[user], prevalence)
-    theta = verdict.theta if prevalence is None else with_prevalence(rows, verdict, names, model, prevalence)
+    theta = verdict.theta
+    if prevalence is not None:
+        theta = with_prevalence(rows, verdict.theta, model, prevalence)
+        notes = (*notes, f"Its intercept was set so that {prevalence:.0%} of the patients are of the second class.")
     found = who_counted(silos, user, share, table, verdict)
     scores = dict(zip(names, map(float, verdict.scores), strict=True)) | {"alone": float(verdict.alone)}
     return Heard(
@@ -125,23 +128,24 @@ def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None) ->
     return tuple(said)
 
 
-def with_prevalence(rows: Rows, verdict: Verdict, names: Any, model: Model, prevalence: float) -> np.ndarray:
-    """The pooled model with an intercept that gives the user's rows, on average, the prevalence that is known.
+def with_prevalence(rows: Rows, theta: np.ndarray, model: Model, prevalence: float) -> np.ndarray:
+    """The model with an intercept that gives the user's rows, on average, the prevalence that is known.
 
-    The rows' labels say nothing of the intercept where only one class occurs, but their features are the user's.
+    The rows' labels say nothing of the intercept where only one class occurs, but their features are the user's. Of a
+    user without rows the mean patient (zero in standardised features) stands for all.
     """
-    theta = np.array(verdict.each[list(names).index("pool")] if "pool" in names else verdict.theta, float)
+    theta = np.array(theta, float)
     if model.task != "classification" or theta.shape[0] != rows.X.shape[1]:
         raise ValueError("prevalence= is for two classes")
     live = np.asarray(rows.weight) > 0
-    margin = np.asarray(rows.X, float)[live] @ theta if live.any() else np.zeros(1)
+    margin = np.asarray(rows.X, float)[live] @ theta if live.any() else theta[-1:]
     low, high = -40.0, 40.0
     for _ in range(80):
         middle = (low + high) / 2
         mean = float((1 / (1 + np.exp(-np.clip(margin + middle, -500, 500)))).mean())
         low, high = (middle, high) if mean < prevalence else (low, middle)
     theta[-1] += (low + high) / 2
-    return theta.astype(np.asarray(verdict.theta).dtype)
+    return theta.astype(np.float32 if jnp.result_type(float) == jnp.float32 else float)
 
 
 def what_was_sent(

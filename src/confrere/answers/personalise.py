@@ -11,7 +11,7 @@ from confrere.answers.comparison import compared
 from confrere.answers.named import asked_for, kept_weight, listened_to, numbers_in_words
 from confrere.answers.predictor import Predictor
 from confrere.answers.trials import ROUNDS, Progress, best, case_of, settings, trials
-from confrere.borrowing.summary import MIN_CELL, Share
+from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
 from confrere.data.silos import Shared, Silos
@@ -70,7 +70,7 @@ def personalise(
     model = fitting_model(silos) if model is None else model
     check_types(model, silos)
     place = silos.index(user)
-    check_asked(prevalence, rounds, min_cell, others)
+    check_asked(prevalence, rounds, min_cell, others, share)
     seen = silos.for_user(place, others)
     grid = {} if grid is None else grid
 
@@ -151,15 +151,19 @@ def fitting_model(silos: Silos) -> Model:
         raise TypeError(f"silos are what e.g. Silos.from_arrays(...) returns, not {type(silos).__name__}")
     if silos.label_names is not None:
         return logistic()
+    if silos.encoding is not None:  # a table's classes have names: these are amounts
+        return linear()
     whole = all((s.y == s.y.astype(int)).all() and s.y.min() >= 0 and s.y.max() < MOST_CLASSES for s in silos.silos)
     return logistic() if whole else linear()
 
 
-def check_asked(prevalence: float | None, rounds: int, min_cell: int, others: str) -> None:
+def check_asked(prevalence: float | None, rounds: int, min_cell: int, others: str, share: str) -> None:
     """Refuse numbers that cannot be right."""
     check_counts(rounds=rounds, min_cell=min_cell)
     if others not in ("all", "train"):
         raise ValueError(f"others must be 'all' or 'train', not {others!r}")
+    if share not in SHARES:
+        raise ValueError(f"share must be one of {', '.join(SHARES)}, not {share!r}")
     if prevalence is not None:
         check_numbers(prevalence=prevalence)
         if not 0 < prevalence < 1:

@@ -26,7 +26,7 @@ class Predictor:
     @classmethod
     def of(cls, model: Model, members: list[tuple[float, Tree]], silos: Silos, user: int) -> "Predictor":
         """For a user of some silos."""
-        encoding = getattr(silos, "encoding", None)
+        encoding = None if silos.encoding is None else silos.encoding.for_silo(silos.names[user])
         return cls(model, tuple(members), silos.names[user], silos.feature_names, silos.label_names, encoding)
 
     @property

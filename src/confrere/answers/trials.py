@@ -42,6 +42,11 @@ def settings(model: Model, others: Others) -> Settings:
 
 def case_of(silos: Silos, user: int, model: Model, others: Others, seed: int) -> Case:
     """The user's case."""
+    if silos.sizes("train")[user] == 0:
+        raise ValueError(
+            f"{silos.names[user]} has no training rows, so that nothing can be tuned for it: only algorithm='auto' "
+            "with a linear model has an answer"
+        )
     return cases_of(seed, silos, [user], others, model, FOLDS)[0]
 
 

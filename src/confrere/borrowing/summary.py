@@ -6,9 +6,9 @@ The message is (h_i, H_i, n_i): D(D + 3)/2 + 1 numbers for D parameters, from wh
 likelihood to second order, 1/2 w'H_i w - h_i'w. For least squares both are divided by the variance of the residuals.
 One number more, the sum of losses, keeps the search for the pooled optimum from going astray.
 
-H_i is a matrix of second moments: of a level that one patient has it would reveal that patient's row. `min_cell` keeps
-a column of two values silent unless that many rows have either, and a silo with fewer rows altogether. Levels that are
-frequent by themselves but rare together are still counted. `share` says less:
+H_i is a matrix of second moments: of a level that one patient has it would reveal that patient's row. Rows with a
+value that fewer than `min_cell` rows share, in a column of two values, take no part in the message, and a silo with
+fewer rows says nothing. Levels that are frequent by themselves but rare together are still counted. `share` says less:
 
     full        (h, H, n): the best answers
     diagonal    (h, diagonal of H, n): no correlations between columns leave the silo
@@ -31,6 +31,7 @@ from confrere.borrowing.local import LEAST_NOISE, label_scale
 Share = Literal["full", "diagonal", "parameters", "sum"]
 SHARES: tuple[str, ...] = get_args(Share)
 MIN_CELL = 5  # rows that must agree before anything is said about them
+PASSES = 3  # rows that are left out may make other cells rare
 SEARCHING = ("full", "sum")  # what silos say then is enough to search the optimum of all of them
 
 
@@ -59,21 +60,32 @@ def unpacked(packed: jax.Array, D: int, share: Share) -> jax.Array:
 
 
 def without_rare_cells(rows: Rows, least: int) -> Rows:
-    """Rows whose columns of two values are silenced where fewer than `least` rows have either; none, if those are all.
-
-    Silent is zero: the mean of a standardised column. The same for a column with one value in all rows.
+    """Rows of which none belongs to a cell of fewer than `least`: those with a rare value of a column of two values are
+    left out altogether (else the sums of the other levels would tell them, by subtraction), and so is everything if too
+    few remain. A column that has one value in all rows that remain is silent: zero.
     """
     if least <= 1:
         return rows
-    live = rows.weight[:, None] > 0
-    count = live.sum()
-    low, high = (end(jnp.where(live, rows.X, other), axis=0)
-                 for end, other in ((jnp.min, jnp.inf), (jnp.max, -jnp.inf)))  # fmt: skip
-    lows, highs = ((live & (v == rows.X)).sum(axis=0) for v in (low, high))
-    rare = (low == high) | ((lows + highs == count) & (jnp.minimum(lows, highs) < least))
-    rare = rare.at[-1].set(False)  # the intercept
-    weight = jnp.where(count >= least, rows.weight, 0)
-    return rows._replace(X=jnp.where(rare, 0, rows.X), weight=weight)
+
+    def pass_over(_, weight):
+        live = weight[:, None] > 0
+        low, high = ends_of(rows.X, live)
+        at_low, at_high = live & (low == rows.X), live & (high == rows.X)
+        lows, highs = at_low.sum(axis=0), at_high.sum(axis=0)
+        two = (low < high) & (lows + highs == live.sum())
+        rare = (two & (lows < least) & at_low) | (two & (highs < least) & at_high)
+        return jnp.where(rare.any(axis=1), 0, weight)
+
+    weight = jax.lax.fori_loop(0, PASSES, pass_over, rows.weight)
+    weight = jnp.where((weight > 0).sum() >= least, weight, 0)
+    low, high = ends_of(rows.X, weight[:, None] > 0)
+    silent = (low >= high).at[-1].set(False)  # the intercept speaks
+    return rows._replace(X=jnp.where(silent, 0, rows.X), weight=weight)
+
+
+def ends_of(X: jax.Array, live: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The lowest and the highest value of every column among live rows."""
+    return jnp.where(live, X, jnp.inf).min(axis=0), jnp.where(live, X, -jnp.inf).max(axis=0)
 
 
 def own_optimum(rows: Rows, task: str, prior: jax.Array, most=ITERATIONS) -> tuple[jax.Array, jax.Array]:

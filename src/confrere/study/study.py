@@ -1,5 +1,6 @@
 """`Study`: algorithms x users x seeds x numbers."""
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
@@ -7,6 +8,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from confrere._version import __version__
 from confrere.checks import check_counts
@@ -15,7 +17,7 @@ from confrere.data.silos import Silos
 from confrere.models import Model, metrics_of
 from confrere.simulate import check_words, outputs_of, params_spec
 from confrere.study.blocks import ask_for_all_cores
-from confrere.study.cases import Case, Others, cases_of, seeded_silos
+from confrere.study.cases import Case, Others, Shape, cases_of, seeded_silos
 from confrere.study.cell import Cell
 from confrere.study.contenders import Contender, contenders, with_baselines
 from confrere.study.result import StudyResult
@@ -95,6 +97,8 @@ class Study:
         intervals: Literal["resplit", "plain"] | None = None,
         memory: float = 1e9,
     ):
+        if intervals not in ("resplit", "plain", None):
+            raise ValueError(f"intervals must be 'resplit', 'plain' or None, not {intervals!r}")
         self.silos, self.users, self.seeds, self.intervals = silos, users, seed_numbers(seeds), intervals
         self.settings = settings_of(model, metrics, criterion, tune, folds, others, shared_batches, memory)
         if baselines:
@@ -149,7 +153,7 @@ class Study:
         shapes = jax.tree.map(jnp.shape, params_spec(model, case.shape.features, case.shape.outputs))
         return fingerprint({
             "data": [case.digest, others, case.user, case.seed],
-            "model": [model.name, model.task, model.loss, str(shapes)],
+            "model": [model.name, model.task, model.loss, str(shapes), written_out(model, case.shape)],
             "algorithm": [contender.name, contender.make.maker, contender.static, contender.candidates],
             "run": [contender.rounds, shared, metrics, tune, folds, criterion],
             "machine": [versions(), str(jnp.result_type(float)), jax.default_backend()],
@@ -173,6 +177,19 @@ class Study:
             "silos": list(silos.names), "features": list(silos.feature_names), "origin": silos.origin,
             "kind": silos.kind, "versions": versions(), "precision": str(jnp.result_type(float)),
         }  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def written_out(model: Model, shape: Shape) -> str:
+    """A hash of what the model computes: two models of one name that differ do not share cells."""
+    params = params_spec(model, shape.features, shape.outputs)
+    X, key = jax.ShapeDtypeStruct((1, shape.features), jnp.result_type(float)), jax.random.key(0)
+    made = (
+        jax.make_jaxpr(model.apply)(params, X),
+        jax.make_jaxpr(lambda key: model.init(key, shape.features, shape.outputs))(key),
+    )
+    return fingerprint({"jaxprs": [str(jaxpr) for jaxpr in made],
+                        "constants": [np.asarray(c).tolist() for jaxpr in made for c in jaxpr.consts]})  # fmt: skip
 
 
 def settings_of(

@@ -61,7 +61,8 @@ class Table:
         """Numeric columns [rows, columns], with NaN where a value is missing."""
         if not names:
             return np.zeros((len(self), 0))
-        return self.columns.select(pl.col(names).cast(pl.Float64)).to_numpy()
+        chosen = [self.columns[name].cast(pl.Float64) for name in names]  # names that look like patterns are names
+        return np.column_stack([column.to_numpy() for column in chosen])
 
 
 def tidy_columns(frame: pl.DataFrame, options: Options, where: Where) -> tuple[pl.DataFrame, dict[str, Kind]]:
