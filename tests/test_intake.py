@@ -455,8 +455,8 @@ def test_dealt_rows_are_the_rows_of_the_pool_in_other_silos():
     assert not fewer["q"].X[:, 2].any()
 
 
-def test_a_column_without_a_name_is_a_column_like_others(tmp_path):
+def test_a_column_without_a_name_is_named_after_its_place(tmp_path):
     rows = "".join(f"{i * 11 % 7},{i * 7 % 5},{i % 2},{'ab'[i % 3 > 0]}\n" for i in range(30))
     (tmp_path / "p.csv").write_text(",age,ill,h\n" + rows)
     silos = cf.Silos.from_table(tmp_path / "p.csv", label="ill", silo="h")
-    assert silos.feature_names == ("", "age")
+    assert silos.feature_names == ("column 1", "age")

@@ -61,8 +61,8 @@ def series_of(name: str, column: nw.Series[Any]) -> pl.Series:
 
 
 def stripped(frame: pl.DataFrame, what: str) -> pl.DataFrame:
-    """The table with column names without blanks around them."""
-    names = [str(name).strip() for name in frame.columns]
+    """The table with column names without blanks around them; a column without a name is named after its place."""
+    names = [str(name).strip() or f"column {place}" for place, name in enumerate(frame.columns, start=1)]
     check_distinct(names, what)
     return frame.rename(dict(zip(frame.columns, names, strict=True)))
 
