@@ -226,6 +226,7 @@ def test_words():
         "50 % of what the model knows comes from a's own rows, 30 % from b and 1 % from c and d together; "
         "19 % is a cautious assumption made before any row was seen."
     )
+    assert "1 % from b." in words.whom_it_listened_to("a", {"a": 0.99, "b": 0.01}, 0.0)
     assert words.who_was_left_out({"b": 0.1, "c": 0.9}, ["x"], ["y"]) == [
         "By the user's own rows, b (0.10) looks unrelated and had little say.",
         "What x sent could not be true, and was not used.",

@@ -23,9 +23,8 @@ def whom_it_listened_to(user: str, weights: Mapping[str, float], prior: float) -
     large = [f"{percent(share)} from {name}" for share, name in others if share >= SMALL]
     small = [(share, name) for share, name in others if 0 < share < SMALL]
     if small:
-        large.append(
-            f"{percent(sum(share for share, _ in small))} from {listing([name for _, name in small])} together"
-        )
+        together = " together" if len(small) > 1 else ""
+        large.append(f"{percent(sum(share for share, _ in small))} from {listing([n for _, n in small])}{together}")
     own = f"{percent(weights.get(user, 0.0))} of what the model knows comes from {user}'s own rows"
     rest = f", {listing(large)}" if large else ", nothing from other silos"
     assumed = f"; {percent(prior)} is a cautious assumption made before any row was seen" if prior >= 0.005 else ""
