@@ -109,6 +109,11 @@ def test_a_scope_that_no_round_respects_leaves_the_start():
     assert found.filter(pl.col("budget").str.contains("within"))["mean"].to_list() == [0.5, 0.5]
 
 
+def test_before_there_is_a_model_there_is_no_number():
+    found = result([cell("x", curve=(np.nan, np.nan, 0.7))]).summary(rounds=[1, 2])
+    assert found.select("budget", "mean", "n").rows()[-2:] == [("after 1 rounds", None, 0), ("after 2 rounds", 0.7, 1)]
+
+
 def test_curves_are_means_or_every_seed_with_its_traffic():
     found = result(final([0.7, 0.9], "x"))
     mean = found.curves()

@@ -142,7 +142,8 @@ class StudyResult:
         rows). On demand: after so many `rounds`; within a `traffic` budget, bytes that all silos together (or, with
         `traffic_each`, that each silo) sent and received since the start; within a collaborative scope, at most so many
         other `silos` with a weight above 0 in the round, or a share of the others in the round's `weight` of at most so
-        much. A budget names the last round that respects it, and round 0, the start, if none does.
+        much. A budget names the last round that respects it, and round 0, the start, if none does. An
+        algorithm that has a model only at its end (`evidence`) has none before: null.
         """
         import polars as pl
 
@@ -155,12 +156,15 @@ class StudyResult:
                         [summaries.value_at(c, metric, budget) for c in some] for some in self.by_seed(algorithm, user)
                     ]
                     values = np.array([np.mean([v for v, _ in some]) for some in found])
+                    values = values[~np.isnan(values)]  # there is no model yet
                     taken = float(np.mean([r for some in found for _, r in some]))
                     rows.append({
                         "budget": budget.words, "algorithm": algorithm, "user": user, "metric": metric,
-                        "mean": float(values.mean()), "std": spread(values), "n": len(values), "round": taken,
+                        "mean": float(values.mean()) if len(values) else None,
+                        "std": spread(values) if len(values) else None, "n": len(values), "round": taken,
                     })  # fmt: skip
-        return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"std": pl.Float64})
+        numbers = dict.fromkeys(("mean", "std"), pl.Float64)
+        return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=numbers)
 
     def plot(
         self, kind: Literal["table", "curves", "paired"] = "table", path: str | os.PathLike[str] | None = None,

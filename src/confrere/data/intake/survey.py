@@ -12,6 +12,7 @@ from confrere.data.intake.tidy import Kind, Tidied, number_levels
 FEW_CODES = 10  # so many different whole numbers may be classes
 MANY_LEVELS = 50
 NEARLY_ALL = 0.9
+FEW_ROWS = 10  # below, a category may well have as many levels as rows
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def is_free_text(column: pl.Series) -> bool:
     """Whether text has so many values that it is no category: names, notes, identifiers."""
     rows, known = len(column), len(column) - column.null_count()
     levels = column.drop_nulls().n_unique()
-    return (levels > MANY_LEVELS and levels > rows / 2) or (known >= 20 and levels >= NEARLY_ALL * known)
+    return (levels > MANY_LEVELS and levels > rows / 2) or (known >= FEW_ROWS and levels >= NEARLY_ALL * known)
 
 
 def label_kind(label: pl.Series) -> str:
