@@ -1,5 +1,7 @@
 """The candidates, their cross-validation on the user's own rows, and the average that comes out.
 
+::
+
     pair      the user's loss and what every silo by itself earns
     pair.3    the same with 0.3 of the borrowed information (it corrects double counting, where the user differs from
               all others in the same way)
