@@ -22,7 +22,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 def commands() -> list[str]:
     lines = [line for _, text in blocks("console") for line in text.splitlines() if line.startswith("$ ")]
-    return [line[2:].split("#")[0].strip() for line in lines if "activate" not in line]
+    return list(dict.fromkeys(line[2:].split("#")[0].strip() for line in lines if "activate" not in line))
 
 
 @pytest.mark.parametrize("page", [page.name for page in PAGES])
