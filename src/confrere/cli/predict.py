@@ -79,7 +79,7 @@ def features_of(saved: Any, rows: Any) -> Any:
 
 def write(table: Any, out: Path) -> None:
     """The file appears whole or not at all."""
-    part = out.with_name(f".{out.name}.part")
-    table.write_csv(part)
-    part.replace(out)
+    from confrere.disk import write_whole
+
+    write_whole(out, table.write_csv())
     print(f"{table.height} predictions: {out}")

@@ -20,6 +20,7 @@ from confrere import algorithms, models
 from confrere.answers.personalise import fitting_model
 from confrere.data.choose import chosen_silos
 from confrere.data.silos import Silos
+from confrere.disk import write_through, write_whole
 from confrere.models import Model
 from confrere.runs.config import Config
 from confrere.study import Study, StudyResult
@@ -47,7 +48,7 @@ def run(config: Config, folder: str | os.PathLike[str], progress: Progress | Non
     silos = chosen_silos(config.choice())
     study = study_of(config, silos)  # what cannot be right is refused before anything is written
     place.mkdir(parents=True, exist_ok=True)
-    write(place / CONFIG, config.model_dump_json(indent=1))
+    write_whole(place / CONFIG, config.model_dump_json(indent=1))
     note(place, "begun", data=digest_of(silos))
     return carried_out(config, place, silos, study, progress)
 
@@ -101,23 +102,10 @@ def maker_of(name: str, model: Model) -> Any:
     return algorithms.evidence
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with unfinished.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
-
-
 def note(place: Path, event: str, **facts: Any) -> None:
     """Add a line to the journal, and see it to the disk."""
     line = json.dumps({"event": event, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **facts})
-    with (place / JOURNAL).open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_through(place / JOURNAL, f"{line}\n".encode(), "ab")
 
 
 def journal(place: Path) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from confrere.answers.predictor import Predictor
 from confrere.core import Tree
 from confrere.data.intake import Encoding
 from confrere.data.silos import Silos
+from confrere.disk import write_through
 from confrere.models import Model
 from confrere.saved.card import model_card
 from confrere.saved.reference import reference_of
@@ -73,9 +74,9 @@ def save_model(
     target.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        write(making / MODEL, tensors)
-        write(making / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False).encode())
-        write(making / CARD, model_card(manifest).encode())
+        write_through(making / MODEL, tensors)
+        write_through(making / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False).encode())
+        write_through(making / CARD, model_card(manifest).encode())
         making.chmod(0o755)
         put_in_place(making, target)
     except BaseException:
@@ -94,14 +95,6 @@ def check_target(target: Path, replace: bool) -> None:
         raise ValueError(f"{target} is there already, and is no saved model: choose another folder")
     if not replace:
         raise ValueError(f"{target} holds a model already: choose another folder, or say that it may be replaced")
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file to the disk, not only to the system's memory."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def put_in_place(made: Path, target: Path) -> None:
@@ -159,7 +152,7 @@ def manifest_of(answer: Answer, silos: Silos, config: Mapping[str, Any], digest:
         },
         "shared": [entry._asdict() for entry in answer.shared],
         "reference": reference_of(predictor.feature_names, X, y, classes),
-        "test": test_scores(predictor, *own.rows("test")),
+        "test": reached_on_test_rows(predictor, *own.rows("test")),
         "config": dict(config),
         "sha256": {MODEL: digest},
     }  # fmt: skip
@@ -178,7 +171,7 @@ def hidden_of(predictor: Predictor) -> list[int]:
     return [int(params[f"layer{k}"]["b"].shape[0]) for k in range(len(params) - 1)]
 
 
-def test_scores(predictor: Predictor, X: np.ndarray, y: np.ndarray) -> dict[str, Any] | None:
+def reached_on_test_rows(predictor: Predictor, X: np.ndarray, y: np.ndarray) -> dict[str, Any] | None:
     """What the model reached on the user's test rows, if there are any."""
     if len(y) == 0:
         return None

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confrere.disk import write_whole
 from confrere.study.cell import WHEN, Cell, listed
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def save(result: "StudyResult", path: str | os.PathLike[str]) -> None:
 def write_json(result: "StudyResult", path: Path) -> None:
     """Everything, in one file that appears as a whole."""
     whole = {"format": FORMAT, "config": listed(dict(result.config)), "cells": [c.plain() for c in result.cells_]}
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(whole, allow_nan=False), encoding="utf-8")
-    os.replace(unfinished, path)
+    write_whole(path, json.dumps(whole, allow_nan=False))
 
 
 def load(path: str | os.PathLike[str]) -> "StudyResult":

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from confrere.disk import write_whole
 from confrere.study.cell import Cell
 
 
@@ -60,9 +61,4 @@ class Store:
             return
         plain = cell.plain()
         text = json.dumps({"checksum": fingerprint(plain), "cell": plain})
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        with unfinished.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        write_whole(path, text)

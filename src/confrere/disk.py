@@ -1,0 +1,26 @@
+"""Files that are there as a whole or not at all, whatever stops the program."""
+
+import os
+from pathlib import Path
+
+
+def write_through(path: Path, content: bytes, mode: str = "wb") -> None:
+    """Write (or, with mode "ab", append) to a file, and see it to the disk."""
+    with path.open(mode) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file under another name, and give it its own when it is on the disk.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> write_whole(folder / "a.txt", "whole")
+    >>> [(file.name, file.read_text()) for file in folder.iterdir()]
+    [('a.txt', 'whole')]
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    write_through(unfinished, text.encode())
+    os.replace(unfinished, path)
