@@ -10,6 +10,7 @@ import confrere as cf
 from confrere.answers import AnswerWarning, words
 from confrere.answers.auto import with_prevalence
 from confrere.answers.average import exponential_weights
+from confrere.answers.personalise import no_better_than_the_mean
 from confrere.borrowing.glm import Rows
 from confrere.core import silo_view
 
@@ -172,6 +173,50 @@ def test_a_regression_is_answered_in_the_units_of_its_labels():
     found = cf.personalise(cf.Silos.from_arrays(pairs, names=["a", "b", "c"]), "a")
     np.testing.assert_allclose(found.model.params["w"][:, 0], 10 * TRUE, atol=1)
     assert found.model.predict(np.zeros((1, 3)))[0] == pytest.approx(50, abs=1)
+
+
+def amounts(centre=0.0, spread=1.0):
+    """Three silos whose label is a bent function of two features, in any units."""
+    rng = np.random.default_rng(6)
+    pairs = []
+    for rows in (80, 200, 200):
+        X = rng.normal(size=(rows, 2))
+        pairs.append((X, centre + spread * (np.abs(X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=rows))))
+    return cf.Silos.from_arrays(pairs, names=["a", "b", "c"]).split(test=0.5, seed=0)
+
+
+def test_a_network_learns_amounts_whatever_their_units():
+    how = {"algorithm": "fedavg", "model": cf.models.mlp([8], "regression"), "grid": {"lr": [0.1, 0.3]}, "rounds": 20}
+    plain, large = amounts(), amounts(1000, 200)
+    first, second = (cf.personalise(silos, "a", **how) for silos in (plain, large))
+    X, y = large["a"].rows("test")
+    np.testing.assert_allclose(second.model.predict(X), 1000 + 200 * first.model.predict(X), rtol=1e-3)
+    assert np.sqrt(np.mean((second.model.predict(X) - y) ** 2)) < 0.6 * y.std()
+    [name] = second.candidates
+    assert second.scores[name] == pytest.approx(200 * first.scores[name], rel=1e-3)
+    assert any("standard deviation of the training labels" in entry.what for entry in second.shared)
+
+
+@pytest.mark.slow
+def test_a_network_averages_candidates_on_amounts_too():
+    silos = amounts(1000, 200)
+    found = cf.personalise(silos, "a", model=cf.models.mlp([8], "regression"))
+    linear = cf.personalise(silos, "a")
+    X, y = silos["a"].rows("test")
+    error = lambda answer: np.sqrt(np.mean((answer.model.predict(X) - y) ** 2))  # noqa: E731
+    assert error(found) < 0.8 * error(linear)
+    table = found.comparison
+    assert table["test_rmse"][0] == pytest.approx(error(found), rel=1e-3)
+    assert table.filter(table["algorithm"] == "local")["rmse"][0] == pytest.approx(found.scores["alone"], rel=0.3)
+
+
+def test_amounts_that_cannot_be_told_are_said_to_be_so():
+    silos, model = amounts(1000, 200), cf.models.mlp([4], "regression")
+    spread = silos["a"].rows("train")[1].std()
+    with pytest.warns(cf.answers.AnswerWarning, match="no better than its mean"):
+        [said] = no_better_than_the_mean(silos, 0, model, 1.01 * spread)
+    assert said.startswith("a: ")
+    assert no_better_than_the_mean(silos, 0, model, 0.99 * spread) == ()
 
 
 @pytest.mark.parametrize(

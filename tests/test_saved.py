@@ -98,12 +98,14 @@ def test_nothing_is_written_over_unless_asked(made, tmp_path):
 
 def test_a_network_and_an_amount_can_be_saved_too(tmp_path):
     rng = np.random.default_rng(0)
-    rows = [(X, X[:, 0] + 0.1 * rng.normal(size=40)) for X in rng.normal(size=(2, 40, 3))]
+    rows = [(X, 500 + 90 * X[:, 0] + 9 * rng.normal(size=40)) for X in rng.normal(size=(2, 40, 3))]
     silos = cf.Silos.from_arrays(rows, names=["a", "b"])
     for name, model in (("linear", cf.models.linear()), ("mlp", cf.models.mlp([4], "regression"))):
         answer = cf.personalise(silos, "a", "local", model, grid={"lr": [0.05]}, rounds=5)
         saved = load_model(save_model(answer, silos, tmp_path / name))
         np.testing.assert_array_equal(saved.model.predict(rows[1][0]), answer.model.predict(rows[1][0]))
+        if name == "mlp":  # told in the label's own units
+            assert abs(saved.model.predict(rows[1][0]).mean() - 500) < 60
 
 
 def test_other_silos_scales_are_not_saved(tmp_path):

@@ -239,6 +239,19 @@ def test_a_regression_learns_what_a_ridge_would():
     assert max(table["mean"]) < 0.13
 
 
+def test_a_network_on_amounts_is_measured_in_their_own_units():
+    rng = np.random.default_rng(1)
+    rows = [(X, X[:, 0] ** 2 + 0.1 * rng.normal(size=40)) for X in rng.normal(size=(2, 40, 2))]
+    errors = []
+    for centre, spread in ((0, 1), (300, 50)):
+        silos = cf.Silos.from_arrays([(X, centre + spread * y) for X, y in rows], names=["a", "b"])
+        model = cf.models.mlp([4], "regression")
+        study = cf.Study(silos, model, [cf.fedsgd], ["a"], [0], {"lr": [0.1, 0.3]}, rounds=10, folds=2)
+        [cell] = study.run().cells_
+        errors.append(np.append(cell.curves["rmse"].ravel(), cell.score))
+    np.testing.assert_allclose(errors[1], 50 * errors[0], rtol=1e-3)
+
+
 def test_rows_are_rounded_up_by_an_eighth_at_most():
     for rows in range(1, 5000):
         padded = round_up(rows)

@@ -18,6 +18,7 @@ from confrere.history import History
 from confrere.models import Model
 from confrere.simulate import simulate
 from confrere.study.cases import Others
+from confrere.study.units import Units
 
 LEARNING_RATES = (0.03, 0.1, 0.3)
 PULLS = (0.03, 0.3, 3.0)
@@ -37,6 +38,7 @@ class Averaged(NamedTuple):
     score: float
     alone: float
     history: History  # of the candidate that counts most
+    units: Units  # of the amounts that the members tell
 
 
 def candidates(rows: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -87,6 +89,7 @@ def by_average(
         float(sum(a * t.score for a, t in chosen)),
         alone,
         runs[0],
+        case.units,
     )
 
 

@@ -43,7 +43,7 @@ def compared(
         history = simulate(
             trial.recipe(user), model, case.silos, trial.contender.rounds, seed, user=user, metrics=(), record=()
         )
-        fitted = Predictor.of(model, [(1.0, history.personal(user))], silos, user)
+        fitted = Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units)
         rows.append({
             "algorithm": trial.name, how.criterion: trial.score, "numbers": numbers_in_words(trial),
             **on_test_rows(case, fitted),
@@ -59,7 +59,7 @@ def on_test_rows(case: Case, fitted: Predictor) -> dict[str, float]:
     if not len(y):
         return {}
     if fitted.model.task == "regression":
-        return {"test_rmse": float(np.sqrt(np.mean(np.square(fitted.predict(X) - y))))}
+        return {"test_rmse": float(np.sqrt(np.mean(np.square(fitted.predict(X) - case.units.back(y)))))}
     scores = jnp.log(jnp.maximum(fitted.predict_proba(X), 1e-30))
     classes, live = jnp.asarray(y, jnp.int32), jnp.ones(len(y), bool)
     return {f"test_{name}": float(METRICS[name](scores, classes, live)) for name in ("accuracy", "log_loss", "auroc")}

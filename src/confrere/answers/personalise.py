@@ -1,10 +1,11 @@
 """`personalise`: one call from silos and a user to an answer."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from confrere.answers import words
-from confrere.answers.answer import Answer
+from confrere.answers.answer import Answer, AnswerWarning
 from confrere.answers.auto import by_evidence
 from confrere.answers.average import by_average
 from confrere.answers.comparison import compared
@@ -18,6 +19,7 @@ from confrere.data.silos import Shared, Silos
 from confrere.history import History
 from confrere.models import Model, linear, logistic
 from confrere.simulate import check_types, simulate
+from confrere.study.units import AS_THEY_ARE, Units
 
 MOST_CLASSES = 20
 
@@ -83,7 +85,7 @@ def personalise(
         return Answer(user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, **said)
 
     if algorithm != "auto":
-        return named_answer(answer, seen, silos, place, algorithm, model, others, grid, rounds, seed, progress)
+        return named_answer(answer, silos, place, algorithm, model, others, grid, rounds, seed, progress)
     if model.name in ("linear", "logistic"):
         heard = by_evidence(seen, place, model, share, min_cell, prevalence)
         said = heard._asdict()
@@ -103,15 +105,16 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
         words.was_it_worth_it(found.score, found.alone, what),
     ])  # fmt: skip
     return answer(
-        Predictor.of(model, found.members, silos, user), algorithm="auto (average over candidates)",
+        Predictor.of(model, found.members, silos, user, found.units), algorithm="auto (average over candidates)",
         weights=found.weights, prior=0.0, relevance=found.relevance, candidates=found.candidates,
         scores=found.scores | {"alone": found.alone}, refused=(), silent=(),
-        shared=sent_in_rounds(silos, user, found.history), reason=reason, notes=(), make_history=lambda: found.history,
+        shared=sent_in_rounds(silos, user, found.history, found.units), reason=reason,
+        notes=no_better_than_the_mean(silos, user, model, found.score), make_history=lambda: found.history,
     )  # fmt: skip
 
 
 def named_answer(
-    answer, seen: Silos, silos: Silos, user: int, algorithm: Any, model: Model, others, grid, rounds: int, seed: int,
+    answer, silos: Silos, user: int, algorithm: Any, model: Model, others, grid, rounds: int, seed: int,
     progress: Progress | None,
 ) -> Answer:  # fmt: skip
     """A named algorithm at its best numbers, in words."""
@@ -120,7 +123,7 @@ def named_answer(
     name = given.name if isinstance(given, Recipe) else given.__name__
     [some] = trials(case, how, {name: given}, grid, rounds, progress)
     trial = best(some)
-    history = simulate(trial.recipe(user), model, seen, trial.contender.rounds, seed, user=user, metrics=())
+    history = simulate(trial.recipe(user), model, case.silos, trial.contender.rounds, seed, user=user, metrics=())
     weights = listened_to(history, silos, user)
     relevance = kept_weight(history, silos, user) if name == "weight_erosion" else {}
     tuned = f"{name} with {numbers_in_words(trial)}" if trial.numbers else name
@@ -129,20 +132,30 @@ def named_answer(
         *words.who_was_left_out(relevance, (), ()),
     ])  # fmt: skip
     return answer(
-        Predictor.of(model, [(1.0, history.personal(user))], silos, user), algorithm=name, weights=weights, prior=0.0,
-        relevance=relevance, candidates={tuned: 1.0}, scores={tuned: trial.score}, refused=(), silent=(),
-        shared=sent_in_rounds(silos, user, history), reason=reason, notes=(), make_history=lambda: history,
+        Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), algorithm=name, weights=weights,
+        prior=0.0, relevance=relevance, candidates={tuned: 1.0}, scores={tuned: trial.score}, refused=(), silent=(),
+        shared=sent_in_rounds(silos, user, history, case.units), reason=reason, notes=(), make_history=lambda: history,
     )  # fmt: skip
 
 
-def sent_in_rounds(silos: Silos, user: int, history: History) -> tuple[Shared, ...]:
+def sent_in_rounds(silos: Silos, user: int, history: History, units: Units) -> tuple[Shared, ...]:
     """What left each silo while an algorithm ran; tuning ran it once more for every fold and set of numbers."""
     sent = history.bytes_up.sum(axis=0)
-    return tuple(
+    scale = "mean and standard deviation of the training labels, so that a network can learn them"
+    return (() if units == AS_THEY_ARE else (Shared(silos.names[user], scale, 2, "training"),)) + tuple(
         Shared(name, f"messages of {history.rounds} rounds of {history.algorithm}, in bytes", int(sent[i]), "training")
         for i, name in enumerate(silos.names)
         if sent[i] > 0
     )
+
+
+def no_better_than_the_mean(silos: Silos, user: int, model: Model, score: float) -> tuple[str, ...]:
+    """What must be said of amounts that are told no better than by their mean; also a warning."""
+    if model.task != "regression" or score < silos[user].rows("train")[1].std():
+        return ()
+    said = f"{silos.names[user]}: on held-out rows the model tells the label no better than its mean does."
+    warnings.warn(said, AnswerWarning, stacklevel=4)
+    return (said,)
 
 
 def fitting_model(silos: Silos) -> Model:

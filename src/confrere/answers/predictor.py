@@ -10,6 +10,7 @@ import numpy as np
 from confrere.core import Tree
 from confrere.data.silos import Silos
 from confrere.models import Model
+from confrere.study.units import AS_THEY_ARE, Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +23,15 @@ class Predictor:
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...] | None
     encoding: Any = field(default=None, repr=False)  # how tables become features
+    units: Units = AS_THEY_ARE  # what an amount that the model tells stands for
 
     @classmethod
-    def of(cls, model: Model, members: list[tuple[float, Tree]], silos: Silos, user: int) -> "Predictor":
+    def of(
+        cls, model: Model, members: list[tuple[float, Tree]], silos: Silos, user: int, units: Units = AS_THEY_ARE
+    ) -> "Predictor":
         """For a user of some silos."""
         encoding = None if silos.encoding is None else silos.encoding.for_silo(silos.names[user])
-        return cls(model, tuple(members), silos.names[user], silos.feature_names, silos.label_names, encoding)
+        return cls(model, tuple(members), silos.names[user], silos.feature_names, silos.label_names, encoding, units)
 
     @property
     def params(self) -> Tree:
@@ -52,9 +56,9 @@ class Predictor:
         return X
 
     def scores(self, rows: Any) -> list[tuple[float, np.ndarray]]:
-        """Every member's weight and scores."""
+        """Every member's weight and scores; amounts in their own units."""
         X = jnp.asarray(self.features(rows))
-        return [(weight, np.asarray(self.model.apply(params, X))) for weight, params in self.members]
+        return [(weight, self.units.back(np.asarray(self.model.apply(params, X)))) for weight, params in self.members]
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """The probability of every class [rows, classes]."""

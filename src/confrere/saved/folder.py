@@ -30,6 +30,7 @@ from confrere.saved.card import model_card
 from confrere.saved.reference import reference_of
 from confrere.study.cases import digest_of
 from confrere.study.study import versions
+from confrere.study.units import Units
 
 FORMAT = 1
 MODEL, MANIFEST, CARD = "model.safetensors", "manifest.json", "CARD.md"
@@ -141,7 +142,8 @@ def manifest_of(answer: Answer, silos: Silos, config: Mapping[str, Any], digest:
         "user": answer.user, "algorithm": answer.algorithm, "reason": answer.reason, "notes": list(answer.notes),
         "weights": dict(answer.weights), "prior": answer.prior, "relevance": dict(answer.relevance),
         "scores": finite(answer.scores), "rows": answer.rows,
-        "model": {"name": predictor.model.name, "task": predictor.model.task, "hidden": hidden_of(predictor)},
+        "model": {"name": predictor.model.name, "task": predictor.model.task, "hidden": hidden_of(predictor),
+                  "units": list(predictor.units)},
         "members": [float(weight) for weight, _ in predictor.members],
         "features": list(predictor.feature_names),
         "labels": None if predictor.label_names is None else list(predictor.label_names),
@@ -201,8 +203,9 @@ def load_model(folder: str | os.PathLike[str]) -> Saved:
     encoding = None if manifest["encoding"] is None else Encoding.from_dict(manifest["encoding"])
     labels = None if manifest["labels"] is None else tuple(manifest["labels"])
     predictor = Predictor(
-        model_named(manifest["model"]), tuple(members), manifest["user"], tuple(manifest["features"]), labels, encoding
-    )
+        model_named(manifest["model"]), tuple(members), manifest["user"], tuple(manifest["features"]), labels, encoding,
+        Units(*manifest["model"].get("units", ())),
+    )  # fmt: skip
     return Saved(place, predictor, manifest)
 
 

@@ -11,6 +11,7 @@ from confrere.core import Block
 from confrere.data.silos import Silos, fold_numbers
 from confrere.models import Model
 from confrere.simulate import outputs_of
+from confrere.study.units import Units, in_units, units_of
 
 TEST_SHARE = 0.5
 Others = Literal["all", "train"]
@@ -34,9 +35,10 @@ class Case:
     seed: int
     user: int
     name: str
-    silos: Silos  # as the user's run sees them
+    silos: Silos  # as the user's run sees them, with labels as they are learned
     shape: Shape
     digest: str  # of the seed's silos: rows, labels, parts and names
+    units: Units  # of the labels
 
     @property
     def train_rows(self) -> int:
@@ -47,6 +49,10 @@ class Case:
     def test_rows(self) -> int:
         """How many rows the user is measured on."""
         return self.silos.sizes("test")[self.user]
+
+    def in_own_units(self, metric: str, values: np.ndarray) -> np.ndarray:
+        """What was measured on labels as they are learned, in their own units."""
+        return self.units.spread * values if metric == "rmse" else values
 
 
 class Folds(NamedTuple):
@@ -87,7 +93,12 @@ def cases_of(seed: int, silos: Silos, users: Sequence[int], others: Others, mode
     """Every user's case of one seed."""
     digest = digest_of(silos)
     shape = shape_of(silos, others, model, folds)
-    return [Case(seed, u, silos.names[u], silos.for_user(u, others), shape, digest) for u in users]
+    found = []
+    for user in users:
+        units = units_of(silos, user, model)
+        seen = in_units(silos.for_user(user, others), units)
+        found.append(Case(seed, user, silos.names[user], seen, shape, digest, units))
+    return found
 
 
 def shape_of(silos: Silos, others: Others, model: Model, folds: int) -> Shape:

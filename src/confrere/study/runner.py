@@ -113,7 +113,9 @@ def cross_validate(
         cases, curves_of(settings, contender, shape, runs, folds, len(everything), metrics, count, most), strict=True
     ):
         rows = held_out(case, settings.model).count
-        scores = fold_scores(curves.metrics[settings.criterion], rows, settings.criterion)
+        scores = case.in_own_units(
+            settings.criterion, fold_scores(curves.metrics[settings.criterion], rows, settings.criterion)
+        )
         found.append((choose(scores, settings.criterion), scores))
     return found
 
@@ -193,7 +195,7 @@ def cell_of(
         score=tuple(
             float(scores[c, r]) if choice is not None else float("nan") for c, r in zip(chosen, rounds, strict=True)
         ),
-        curves={name: np.asarray(values[0], float) for name, values in curves.metrics.items()},
+        curves={name: case.in_own_units(name, np.asarray(values[0], float)) for name, values in curves.metrics.items()},
         partners=np.asarray(curves.partners[0], np.int64),
         borrowed=np.asarray(curves.borrowed[0], float),
         bytes_each=sent[0],
