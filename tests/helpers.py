@@ -25,6 +25,7 @@ ALGORITHMS = {
         cf.local(lr=0.2, batch=4, momentum=0.9, weight_decay=0.01, l2=0.01),
     ),
     "fine-tuned": Row(lambda order: cf.fine_tuned(lr=0.2, batch=4, tune_steps=3)),
+    "ditto": Row(lambda order: cf.ditto(lr=0.2, pull=0.5, batch=4)),
     "weight-erosion": Row(
         lambda order: cf.weight_erosion(user=order.index(0), lr=0.2, p_d=0.05, batch=4, order="cyclic"),
         cf.local(lr=0.2, steps=1, batch=4, order="cyclic"),

@@ -316,7 +316,9 @@ def test_with_two_rows_of_a_second_class_all_candidates_are_validated():
     assert (np.asarray(ours_on(X, y, silos, pool, "classification").weights) > 0).all()
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "rows", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow), 3]
+)
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_handful_of_rows_gives_a_finite_answer(task, rows):
     X, y, silos, pool = a_case(task, n=60)

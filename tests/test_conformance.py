@@ -6,10 +6,11 @@ from confrere.testing import check_algorithm
 from tests.helpers import ALGORITHMS
 
 DEAR = ("evidence", "evidence-user")  # minutes of compilation
+KIN = ("local-batches", "fedsgd", "weight-erosion-updates")  # of others that are checked at once
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in ALGORITHMS]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR + KIN else name for name in ALGORITHMS]
 )
 def test_every_recipe_conforms(name):
     row = ALGORITHMS[name]

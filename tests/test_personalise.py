@@ -81,6 +81,7 @@ def test_rows_that_do_not_fit_are_refused_by_name(answer, rows, said):
         answer.model.predict(rows)
 
 
+@pytest.mark.slow  # `train --json` shows the same through the command line
 def test_an_answer_can_be_written_as_json(answer):
     said = json.loads(json.dumps(answer.to_dict()))
     assert said["user"] == "a"

@@ -82,7 +82,7 @@ def score_by_hand(case, study, name, candidate, recipe, k=5):
     return total / len(train)
 
 
-@pytest.mark.parametrize("name", ["local", "weight_erosion"])
+@pytest.mark.parametrize("name", [pytest.param("local", marks=pytest.mark.slow), "weight_erosion"])
 def test_the_chosen_learning_rate_is_that_of_a_plain_loop_over_folds(name):
     silos, rates = small_silos(), [0.03, 0.3, 3.0]
     options = {"users": ["c"], "seeds": [1], "rounds": 8, "grid": {"lr": rates}, "metrics": LOSS, "baselines": False}

@@ -42,6 +42,13 @@ def test_a_sound_algorithm_of_ones_own_passes():
     check_algorithm(recipe_of(adaptive))
 
 
+def test_a_recipes_user_moves_along_with_the_silos():
+    make = testing.moving(cf.weight_erosion(user=2, lr=0.1))
+    assert make([1, 2, 0, 3]).hyper["user"] == 1
+    plain = cf.fedsgd(lr=0.1)
+    assert testing.moving(plain)([1, 0]) is plain
+
+
 def every_check():
     return {k: v for k, v in vars(testing).items() if k.startswith("check_") and k != "check_algorithm"}
 

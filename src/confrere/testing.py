@@ -1,8 +1,9 @@
 """The conformance suite: what every algorithm must keep to, whoever wrote it.
 
     from confrere.testing import check_algorithm
-    check_algorithm(lambda order: confrere.fedavg(lr=0.1))
-    check_algorithm(lambda order: confrere.weight_erosion(user=order.index(0), lr=0.1))
+    check_algorithm(confrere.fedavg(lr=0.1))
+    check_algorithm(confrere.weight_erosion(user=0, lr=0.1))
+    check_algorithm(lambda order: of_my_own(prior[order]))
 
 `make(order)` returns the recipe for silos in that order (`order[k]` is the silo at place k), so that a user, a graph or
 a prior moves along. Every check raises an `AssertionError` that says which property failed and by how much.
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Algorithm, Block, Client, Ctx, Recipe, Tree, federate, silo_keys, silo_view
+from confrere.core import Algorithm, Block, Client, Ctx, Recipe, State, Tree, federate, silo_keys, silo_view
 from confrere.debug import checked_update
 from confrere.models import Model, logistic
 from confrere.program import Setup, Trace, advance, numbers, personal_models, rollout, start
@@ -48,17 +49,18 @@ def small_problem() -> Problem:
 
 
 def check_algorithm(
-    make: Make, problem: Problem | None = None, local: Recipe | None = None, tolerance: float = 1e-5
+    make: Make | Recipe, problem: Problem | None = None, local: Recipe | None = None, tolerance: float = 1e-5
 ) -> None:
     """Check that an algorithm keeps to the contract; see the module's docstring.
 
+    make: the recipe, or a function that makes it for silos in a given order.
     local: the recipe of training alone that one silo by itself must equal, if there is one.
 
     >>> import confrere as cf
-    >>> cf.testing.check_algorithm(lambda order: cf.fedsgd(lr=0.1))
+    >>> cf.testing.check_algorithm(cf.fedsgd(lr=0.1))
     """
     problem = small_problem() if problem is None else problem
-    case = Case(make, problem, tolerance)
+    case = Case(moving(make) if isinstance(make, Recipe) else make, problem, tolerance)
     check_message_on_the_wire(case)
     check_shapes_are_static(case)
     check_weights(case)
@@ -73,6 +75,14 @@ def check_algorithm(
     check_one_silo(case, local)
     check_scale(case)
     check_hosts_agree(case)
+
+
+def moving(recipe: Recipe) -> Make:
+    """The recipe for silos in another order: a user, if there is one, moves along."""
+    if "user" not in recipe.hyper:
+        return lambda order: recipe
+    user = int(recipe.hyper["user"])
+    return lambda order: recipe.replace(user=order.index(user))
 
 
 class Case(NamedTuple):
@@ -96,15 +106,28 @@ class Case(NamedTuple):
         recipe = self.make(self.order) if recipe is None else recipe
         return recipe.bound.on(self.problem.model, **numbers(recipe.hyper))
 
-    def run(self, recipe: Recipe | None = None, data: Block | None = None, active: Any = None, rounds=None) -> Trace:
+    def run(
+        self, recipe: Recipe | None = None, data: Block | None = None, active: Any = None, key: jax.Array | None = None
+    ) -> Trace:
         """A compiled run; everybody takes part unless said otherwise."""
         recipe = self.make(self.order) if recipe is None else recipe
         data = self.problem.data if data is None else data
-        rounds = self.problem.rounds if rounds is None else rounds
-        if active is None:
-            active = np.ones((rounds, data.id.shape[0]), bool)
-        arguments = (numbers(recipe.hyper), jax.random.key(1), self.problem.params, data, data, None, active)
-        return _run(self.setup(recipe), rounds, *arguments)
+        key = jax.random.key(1) if key is None else key
+        here = np.ones((self.problem.rounds, data.id.shape[0]), bool) if active is None else active
+        arguments = (numbers(recipe.hyper), key, self.problem.params, data, data, None, here)
+        return _run(self.setup(recipe), self.problem.rounds, *arguments)
+
+    def advance(self, state: State, count: int, active: Any = None) -> State:
+        """So many more rounds of a compiled run."""
+        recipe, data, rounds = self.make(self.order), self.problem.data, self.problem.rounds
+        here = np.ones((rounds, len(self.order)), bool) if active is None else active
+        given = (numbers(recipe.hyper), jax.random.key(1), data, data, None, here)
+        return _advance(self.setup(recipe), rounds, *given, state, count).state
+
+    def begin(self) -> State:
+        """The state before round 1."""
+        recipe = self.make(self.order)
+        return start(self.setup(recipe), numbers(recipe.hyper), self.problem.params, self.problem.data)
 
     def models(self, trace: Trace, recipe: Recipe | None = None, data: Block | None = None) -> Tree:
         """Everybody's personal model at the end of a run."""
@@ -202,19 +225,10 @@ def check_same_key_same_bits(case: Case) -> None:
 
 def check_resume(case: Case) -> None:
     """A run interrupted after every round, its state written out and read again, has the bits of the run at once."""
-    recipe, data, rounds = case.make(case.order), case.problem.data, case.problem.rounds
-    setup, hyper = case.setup(recipe), numbers(recipe.hyper)
-    everybody = np.ones((rounds, len(case.order)), bool)
-
-    def go_on(state, count):
-        given = (hyper, jax.random.key(1), data, data, None, everybody)
-        return _advance(setup, rounds, *given, state, count).state
-
-    begin = start(setup, hyper, case.problem.params, data)
-    state = begin
-    for _ in range(rounds):
-        state = go_on(jax.tree.map(lambda a: jnp.asarray(np.array(a)), state), 1)
-    same("a run resumed after every round is the run at once", go_on(begin, rounds), state)
+    begin = state = case.begin()
+    for _ in range(case.problem.rounds):
+        state = case.advance(jax.tree.map(lambda a: jnp.asarray(np.array(a)), state), 1)
+    same("a run resumed after every round is the run at once", case.advance(begin, case.problem.rounds), state)
 
 
 def check_vmap(case: Case) -> None:
@@ -228,7 +242,7 @@ def check_vmap(case: Case) -> None:
     keys = jax.random.split(jax.random.key(1), 2)
     beside = jax.jit(jax.vmap(run))(keys)
     for k in range(2):
-        alone = jax.jit(run)(keys[k])
+        alone = case.run(key=keys[k]).state.inbox
         close(case, "runs side by side are the runs by themselves", alone, jax.tree.map(lambda a, k=k: a[k], beside))
 
 
@@ -282,11 +296,10 @@ def check_zero_mass(case: Case) -> None:
     rounds = case.problem.rounds
     active = np.ones((rounds, len(case.order)), bool)
     active[rounds // 2 :] = False
-    stopped = case.run(active=active[: rounds // 2], rounds=rounds // 2)
-    idle = case.run(active=active)
-    same("nobody there: the models are kept", stopped.state.inbox.shared, idle.state.inbox.shared)
-    same("nobody there: private states are kept", stopped.state.private, idle.state.private)
-    same("nobody there: the mixer's state is kept", stopped.state.mix, idle.state.mix)
+    stopped, idle = (case.advance(case.begin(), count, active) for count in (rounds // 2, rounds))
+    same("nobody there: the models are kept", stopped.inbox.shared, idle.inbox.shared)
+    same("nobody there: private states are kept", stopped.private, idle.private)
+    same("nobody there: the mixer's state is kept", stopped.mix, idle.mix)
 
 
 def check_one_silo(case: Case, local: Recipe | None) -> None:
@@ -335,11 +348,11 @@ def check_hosts_agree(case: Case) -> None:
     """Silo by silo without compilation, as deployed nodes and a hub would do it, gives the simulator's models."""
     recipe, data = case.make(case.order), case.problem.data
     algorithm = case.algorithm(recipe)
-    active = np.ones((3, len(case.order)), bool)
-    active[1, -1] = False
-    state = start(case.setup(recipe), numbers(recipe.hyper), case.problem.params, data)
+    rounds, active = min(3, case.problem.rounds), np.ones((case.problem.rounds, len(case.order)), bool)
+    active[1:2, -1] = False
+    state = case.begin()
     update = checked_update(algorithm, [str(i) for i in case.order])
-    for here in active:
+    for here in active[:rounds]:
         state, _ = update(state, data, jax.random.key(1), here)
-    simulated = case.run(active=active, rounds=3).state
+    simulated = case.advance(case.begin(), rounds, active)
     close(case, "nodes and a hub agree with the simulator", simulated.inbox, state.inbox)
