@@ -18,6 +18,7 @@ class Contestant(NamedTuple):
     """The peer's environment; None is the interpreter that runs the comparison."""
     rounds: Mapping[str, int] = _NONE
     repeats: Mapping[str, int] = _NONE
+    tasks: tuple[str, ...] = ("L", "S")
 
 
 CONTESTANTS: tuple[Contestant, ...] = (
@@ -35,6 +36,15 @@ CONTESTANTS: tuple[Contestant, ...] = (
         {"L": 30, "S": 2},
         {"L": 2, "S": 1},
     ),
+    Contestant(
+        "flower_anew",
+        "Flower, data made anew for each message",
+        "peers/flower_anew.py",
+        "flower",
+        {"S": 1},
+        {"S": 1},
+        ("S",),
+    ),
 )
 
 QUICK_ROUNDS: Mapping[str, int] = {"L": 10, "S": 1}
@@ -47,7 +57,8 @@ _PEER_MS: Mapping[str, Mapping[str, float]] = {
     "torch_vmap": {"L": 1.34, "S": 23.3},
     "fedjax_loop": {"L": 2.0, "S": 512},
     "pfl_loop": {"L": 3.7, "S": 2400},
-    "flower": {"L": 103, "S": 100_000},
+    "flower": {"L": 103},
+    "flower_anew": {"S": 100_000},
 }
 
 GOALS: Mapping[str, Mapping[str, float]] = {
@@ -55,16 +66,18 @@ GOALS: Mapping[str, Mapping[str, float]] = {
     "torch_vmap": {"L": 30, "S": 5},
     "fedjax_loop": {"L": 40, "S": 100},
     "pfl_loop": {"L": 80, "S": 400},
-    "flower": {"L": 1000, "S": 10_000},
+    "flower": {"L": 1000},
+    "flower_anew": {"S": 10_000},
 }
 
 REMARKS: Mapping[tuple[str, str], str] = {
     ("flower", "L"): (
         "Flower's simulation looks for new messages every 0.1 s, and a round of task L is mostly that wait."
     ),
-    ("flower", "S"): (
-        "the required ratio and the goal rest on an earlier 100 s per round, measured with a client that "
-        "made the data of all silos anew for every message; here each worker makes them once."
+    ("flower", "S"): "each worker makes the data once; nothing was measured with this client before.",
+    ("flower_anew", "S"): (
+        "the required ratio and the goal rest on 100 s per round, which this client takes: it makes the data of all "
+        "silos for every message. The fair comparison is the line above."
     ),
 }
 

@@ -91,8 +91,9 @@ def compare(contestants: list[Contestant], tasks: list[str], *, quick: bool) -> 
     found = {contestant.name: interpreter(contestant) for contestant in contestants}
     results: list[Result] = []
     for task in tasks:
-        by_name = {c.name: Result(c, task, reason=found[c.name][1]) for c in contestants}
-        for contestant in turns(contestants, task, quick=quick):
+        there = [c for c in contestants if task in c.tasks]
+        by_name = {c.name: Result(c, task, reason=found[c.name][1]) for c in there}
+        for contestant in turns(there, task, quick=quick):
             result, python = by_name[contestant.name], found[contestant.name][0]
             if python is None or result.reason:
                 continue

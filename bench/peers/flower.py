@@ -26,13 +26,15 @@ from numpy_loop import descend
 from tasks import Lap, Task, arguments, make_data, mean_loss
 
 
-def client_app(task: Task) -> ClientApp:
-    """A silo: trains from the model it receives and sends its own."""
+def client_app(task: Task, anew: bool) -> ClientApp:
+    """A silo: trains from the model it receives and sends its own. `anew`: all data are made for every message."""
     app = ClientApp()
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
-        # `make_data` keeps its result, so each worker makes the data once.
+        # `make_data` keeps its result, so each worker makes the data once, unless told to forget it.
+        if anew:
+            make_data.cache_clear()
         x, y = make_data(task)
         silo = int(context.node_config["partition-id"])
         order = np.random.default_rng().permutation(task.rows)[: task.steps * task.batch]
@@ -88,7 +90,7 @@ def server_app(task: Task, rounds: int, lap: Lap, final: list[np.ndarray]) -> Se
     return app
 
 
-def main() -> None:
+def main(anew: bool = False) -> None:
     """Time Flower."""
     given = arguments()
     # Ray's workers are processes of their own and must find the same modules.
@@ -96,7 +98,7 @@ def main() -> None:
     lap, final = Lap(), []
     run_simulation(
         server_app(given.task, given.rounds, lap, final),
-        client_app(given.task),
+        client_app(given.task, anew),
         num_supernodes=given.task.silos,
         backend_config={
             "client_resources": {"num_cpus": 1, "num_gpus": 0},
@@ -104,7 +106,8 @@ def main() -> None:
         },
     )
     version = f"flwr {flwr.__version__}, ray {ray.__version__}"
-    lap.report("flower", given.task, version, loss=mean_loss(given.task, *final), note="numpy client")
+    name = "flower_anew" if anew else "flower"
+    lap.report(name, given.task, version, loss=mean_loss(given.task, *final), note="numpy client")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,9 @@
+"""Flower's simulation with a client that makes the data of all silos anew for every message.
+
+That is the client with which Flower was first measured beside this library's sketch; `flower.py` has the better one.
+"""
+
+import flower
+
+if __name__ == "__main__":
+    flower.main(anew=True)
