@@ -346,3 +346,29 @@ def test_a_million_rows_are_taken(tmp_path):
     print(f"{time.perf_counter() - start:.1f} s")
     assert sum(silos.sizes()) == rows
     assert time.perf_counter() - start < 60
+
+
+# Names that polars would take for patterns
+
+
+def test_names_that_look_like_patterns_are_names_and_change_no_number():
+    odd = {"x": "^x$", "k": "^.*$", "y": "*", "s": "^s"}
+    plain, strange = load(table()), load(table().rename(odd), label="*", silo="^s")
+    assert strange.feature_names == ("^x$", "^.*$=q")
+    one, two = plain.split(seed=1), strange.split(seed=1)
+    assert [s.X.tolist() for s in two.silos] == [s.X.tolist() for s in one.silos]
+    assert [s.y.tolist() for s in two.silos] == [s.y.tolist() for s in one.silos]
+    rows = table().rename(odd)
+    np.testing.assert_array_equal(two.encoding.transform(rows), one.encoding.transform(table()))
+    assert strange.divide(cf.data.splits.iid(2)).feature_names == strange.feature_names
+
+
+def test_options_take_names_that_look_like_patterns_for_names():
+    given = table(k2=["u", "v", "u", "v"]).rename({"k": "^k.*$"})
+    assert load(given, drop="^k.*$").feature_names == ("x", "k2=v")
+    assert load(table(x=["1", "2", "9", "5"]).rename({"x": "^x$"}), missing={"^x$": [9]}).feature_names == (
+        "^x$",
+        "^x$=missing",
+        "k=q",
+    )
+    refused(table().rename({"k": "^k$"}), r"column '\^k\$', row 0 .* 'p' is no number", numeric="^k$")

@@ -55,7 +55,7 @@ def predictions(folder: Path, rows: Path) -> Any:
 
 def features_of(saved: Any, rows: Any) -> Any:
     """The rows of a file as the model takes them; columns by name where the model was trained on plain numbers."""
-    import polars as pl
+    import numpy as np
 
     from confrere.data.intake.options import did_you_mean
     from confrere.data.intake.read import read
@@ -66,15 +66,16 @@ def features_of(saved: Any, rows: Any) -> Any:
     for name in saved.model.feature_names:
         if name not in frame.columns:
             raise ValueError(f"{rows} lacks the column {name!r}{did_you_mean(name, frame.columns)}")
-    columns = frame.select(saved.model.feature_names)
-    for name in columns.columns:
-        numbers = columns[name].cast(float, strict=False)
-        if numbers.null_count():
-            row = int(numbers.is_null().arg_true()[0])
-            raise ValueError(
-                f"{rows}: column {name!r}, row {row} (counted from 0) is no number: {columns[name][row]!r}"
-            )
-    return saved.model.features(columns.select(pl.all().cast(pl.Float64)).to_numpy())
+    return saved.model.features(np.column_stack([numbers_in(frame, n, rows) for n in saved.model.feature_names]))
+
+
+def numbers_in(frame: Any, name: str, rows: Any) -> Any:
+    """A column of a file as numbers; a cell that is none is named."""
+    numbers = frame[name].cast(float, strict=False).alias("")  # names that look like patterns are names
+    if numbers.null_count():
+        row = int(numbers.is_null().arg_true()[0])
+        raise ValueError(f"{rows}: column {name!r}, row {row} (counted from 0) is no number: {frame[name][row]!r}")
+    return numbers.to_numpy()
 
 
 def write(table: Any, out: Path) -> None:

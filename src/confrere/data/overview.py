@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from confrere.data.intake.tables import Tables
-from confrere.data.intake.tidy import Table
+from confrere.data.intake.tidy import Table, nameless
 from confrere.data.silos import Silo, Silos
 
 LEAST = 5
@@ -64,7 +64,7 @@ def of_label(y: np.ndarray, silos: Silos, least: int) -> dict[str, Any]:
 
 def of_column(table: Table, name: str, least: int) -> dict[str, Any]:
     """One column of a silo's table."""
-    column = table.columns[name]
+    column = nameless(table.columns[name])
     if table.kinds.get(name) == "numeric":
         return of_numbers(column.to_numpy(), least)
     gaps = gaps_of(len(column) - column.null_count(), column.null_count(), least)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from confrere.data.intake.survey import Plan
-from confrere.data.intake.tidy import Table
+from confrere.data.intake.tidy import Table, nameless
 
 RIGHT, REMAINING, CORRELATION = 0.97, 0.2, 0.999
 LEAST_ROWS, LEAST_MINORITY = 30, 8  # in fewer rows, columns separate labels by chance
@@ -73,7 +73,7 @@ def telltales(table: Table, plan: Plan, classes: bool) -> list[str]:
 
 def level_errors(column: pl.Series, y: np.ndarray) -> float:
     """Errors of guessing the most frequent class of each level ("missing" is one), and one for each level too many."""
-    level = column.cast(pl.String).fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
+    level = nameless(column).cast(pl.String).fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
     table = np.zeros((int(level.max()) + 1, int(y.max()) + 1))
     np.add.at(table, (level, y), 1)
     return float((table.sum(1) - table.max(1)).sum() + max(0, len(table) - 2))
@@ -131,7 +131,7 @@ def codes(tables: Sequence[Table], plan: Plan) -> list[str]:
     def distinct(column: pl.Series) -> float:
         if column.n_unique() > MOST_CODES + 1:  # the one more may be "missing"
             return np.inf
-        values = column.drop_nulls().unique()
+        values = nameless(column).drop_nulls().unique()
         return len(values) if (values == values.floor()).all() else np.inf
 
     def has_codes(name: str) -> bool:

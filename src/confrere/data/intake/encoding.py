@@ -15,7 +15,7 @@ import polars as pl
 
 from confrere.data.intake.options import did_you_mean
 from confrere.data.intake.read import read
-from confrere.data.intake.tidy import Kind, Where, tidy_column
+from confrere.data.intake.tidy import Kind, Where, nameless, tidy_column
 
 FORMAT = 1
 
@@ -132,7 +132,7 @@ class Encoding:
             end = start + len(column.features)
             kind = pl.Float64 if isinstance(column, Number) else pl.String
             values = held[column.name] if column.name in held else pl.Series(column.name, [None] * count, kind)
-            column.write(out[:, start:end], values.cast(kind), silo)
+            column.write(out[:, start:end], nameless(values.cast(kind)), silo)
             start = end
         out[:, np.isin(self.features, self.silent)] = 0
         return out

@@ -33,7 +33,7 @@ def own_columns(table: Table, plan: Plan, kind: str) -> list[str]:
 
 def gaps(rows: pl.DataFrame, plan: Plan) -> dict[str, bool]:
     """Whether values are missing, column by column."""
-    nulls = rows.null_count().row(0, named=True) if rows.width else {}
+    nulls = {column.name: column.null_count() for column in rows.get_columns()}
     return {name: nulls[name] > 0 for name in plan.columns if name in nulls}
 
 

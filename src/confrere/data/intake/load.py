@@ -15,7 +15,7 @@ from confrere.data.intake.options import Options, check_named, did_you_mean
 from confrere.data.intake.read import PARQUET, TEXT, read
 from confrere.data.intake.survey import Plan, agree, class_names, common_classes, label_levels, survey
 from confrere.data.intake.tables import Tables
-from confrere.data.intake.tidy import Raw, Table, Tidied, text_levels, tidy
+from confrere.data.intake.tidy import Raw, Table, Tidied, nameless, text_levels, tidy, without_columns
 from confrere.data.notes import tell
 from confrere.data.silos import Kind, Silos, check_names
 
@@ -49,14 +49,14 @@ def check_column(frame: pl.DataFrame, name: str, what: str) -> None:
 
 def by_silo(frame: pl.DataFrame, silo: str) -> list[Raw]:
     """One table per silo, in the order of their names."""
-    names = text_levels(frame[silo].cast(pl.String))
-    nameless = (names.is_null() | (names == "")).to_numpy()
-    if nameless.any():
+    names = text_levels(nameless(frame[silo]).cast(pl.String))
+    unnamed = (names.is_null() | (names == "")).to_numpy()
+    if unnamed.any():
         raise ValueError(
-            f"{int(nameless.sum())} row(s) have no value in the silo column {silo!r}, the first is row "
-            f"{int(np.flatnonzero(nameless)[0])} (counted from 0): whose are they?"
+            f"{int(unnamed.sum())} row(s) have no value in the silo column {silo!r}, the first is row "
+            f"{int(np.flatnonzero(unnamed)[0])} (counted from 0): whose are they?"
         )
-    rest = frame.drop(silo)
+    rest = without_columns(frame, {silo})
     values, place = np.unique(names.to_numpy(), return_inverse=True)
     order = np.argsort(place, kind="stable")
     cuts = np.split(order, np.cumsum(np.bincount(place))[:-1])
@@ -106,7 +106,7 @@ def load(
     tidied, unlabelled = zip(*(tidy(raw, options) for raw in raws), strict=True)
     surveys = messages.gather(survey(table, options) for table in tidied)
     plan = agree(surveys, options)
-    said = messages.gather(class_names(table) for table in tidied) if plan.classes else ()
+    said = messages.gather(class_names(table, options) for table in tidied) if plan.classes else ()
     classes = common_classes(said, options) if plan.classes else None
     tables = tuple(settle(table, classes) for table in tidied)
     check_labels(tables, options)

@@ -56,7 +56,7 @@ def series_of(name: str, column: nw.Series[Any]) -> pl.Series:
     unknown = column.is_null().to_list()
     values = [None if gone else value for gone, value in zip(unknown, column.to_list(), strict=True)]
     if column.dtype.is_temporal():
-        return pl.Series(name, [None if v is None else str(v) for v in values], pl.String).str.slice(0, 10)
+        return pl.Series(name, [None if v is None else str(v)[:10] for v in values], pl.String)
     return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
 
 

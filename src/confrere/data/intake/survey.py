@@ -7,7 +7,7 @@ import polars as pl
 
 from confrere.data.intake.messages import Classes, Survey
 from confrere.data.intake.options import Options
-from confrere.data.intake.tidy import Kind, Tidied, number_levels
+from confrere.data.intake.tidy import Kind, Tidied, nameless, number_levels
 
 FEW_CODES = 10  # so many different whole numbers may be classes
 MANY_LEVELS = 50
@@ -38,7 +38,7 @@ def survey(tidied: Tidied, options: Options) -> Survey:
 def is_free_text(column: pl.Series) -> bool:
     """Whether text has so many values that it is no category: names, notes, identifiers."""
     rows, known = len(column), len(column) - column.null_count()
-    levels = column.drop_nulls().n_unique()
+    levels = nameless(column).drop_nulls().n_unique()
     return (levels > MANY_LEVELS and levels > rows / 2) or (known >= FEW_ROWS and levels >= NEARLY_ALL * known)
 
 
@@ -106,12 +106,12 @@ def are_classes(surveys: Sequence[Survey], options: Options) -> bool:
     return options.task == "classification" or "numbers" not in kinds
 
 
-def class_names(tidied: Tidied) -> Classes:
+def class_names(tidied: Tidied, options: Options) -> Classes:
     """Inside a silo: the names of its classes."""
     levels = label_levels(tidied.label)
     if is_free_text(levels) and levels.n_unique() > MANY_LEVELS:
         raise ValueError(
-            f"silo {tidied.name!r}: the label {levels.name!r} has {levels.n_unique()} values in {len(levels)} rows, "
+            f"silo {tidied.name!r}: the label {options.label!r} has {levels.n_unique()} values in {len(levels)} rows, "
             "too many for classes; is it the right column, or a number (task='regression')?"
         )
     return Classes(tidied.name, sorted_levels(levels.unique().to_list()))

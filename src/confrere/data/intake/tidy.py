@@ -4,7 +4,7 @@ Numbers in text ("63.0") are numbers, `true` and `false` are levels, and whole n
 whether a file says 1 or 1.0. Cells that cannot be meant (infinite, or text among numbers) are refused by name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -21,18 +21,20 @@ MOSTLY = 0.8  # so large a share of numbers makes other cells mistakes
 
 
 class Where(NamedTuple):
-    """Whose rows these are, for messages: the silo, and each row's place in the table that was given."""
+    """Where cells are, for messages: the silo, each row's place in the table that was given, and the column."""
 
     silo: str | None
     rows: np.ndarray
+    name: str = ""
 
-    def column(self, name: str) -> str:
-        """A column, named."""
-        return f"column {name!r}" if self.silo is None else f"silo {self.silo!r}, column {name!r}"
+    @property
+    def column(self) -> str:
+        """The column, named."""
+        return f"column {self.name!r}" if self.silo is None else f"silo {self.silo!r}, column {self.name!r}"
 
-    def cell(self, name: str, place: int) -> str:
+    def cell(self, place: int) -> str:
         """A cell, named."""
-        return f"{self.column(name)}, row {self.rows[place]} (counted from 0)"
+        return f"{self.column}, row {self.rows[place]} (counted from 0)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class Tidied:
     name: str
     columns: pl.DataFrame
     kinds: Mapping[str, Kind]
-    label: pl.Series  # likewise, but without nulls
+    label: pl.Series  # likewise, but without nulls and without a name
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,17 @@ def wanted_kind(options: Options, name: str) -> Kind | None:
 
 def tidy_column(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], where: Where) -> tuple[Kind, pl.Series]:
     """One column, and what it holds; `missing` are values that mean that there is none."""
+    kind, column = tidy_values(nameless(raw), wanted, missing, where._replace(name=raw.name))
+    return kind, column.alias(raw.name)
+
+
+def nameless(column: pl.Series) -> pl.Series:
+    """The column without its name. Wherever values are worked on: polars takes a name like "^age$" for a pattern."""
+    return column.alias("")
+
+
+def tidy_values(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], where: Where) -> tuple[Kind, pl.Series]:
+    """The same for a column without a name."""
     dtype = raw.dtype
     if dtype.is_numeric():
         column = finite_numbers(raw.cast(pl.Float64), missing, where)
@@ -95,7 +108,7 @@ def tidy_column(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], whe
         return known("date" if wanted is None else wanted, raw.cast(pl.String))
     if dtype == pl.Null:
         return "empty", raw.cast(pl.String)
-    raise TypeError(f"{where.column(raw.name)} holds {dtype}, not numbers or text: leave it out with drop=")
+    raise TypeError(f"{where.column} holds {dtype}, not numbers or text: leave it out with drop=")
 
 
 def tidy_text(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], where: Where) -> tuple[Kind, pl.Series]:
@@ -150,9 +163,9 @@ def refuse_cells(text: pl.Series, bad: np.ndarray, where: Where) -> None:
     first = int(np.flatnonzero(bad)[0])
     comma = " (numbers are written with a point, not a comma)" if "," in text[first] else ""
     raise ValueError(
-        f"{where.cell(text.name, first)}: {text[first]!r} is no number{comma}, but the column seems to hold numbers; "
-        f"{int(bad.sum())} cell(s) are like that. Mend them, or say missing={{{text.name!r}: [{text[first]!r}]}} if "
-        f"they mean that the value is missing, or categorical=[{text.name!r}] if the numbers are codes"
+        f"{where.cell(first)}: {text[first]!r} is no number{comma}, but the column seems to hold numbers; "
+        f"{int(bad.sum())} cell(s) are like that. Mend them, or say missing={{{where.name!r}: [{text[first]!r}]}} if "
+        f"they mean that the value is missing, or categorical=[{where.name!r}] if the numbers are codes"
     )
 
 
@@ -166,7 +179,7 @@ def finite_numbers(numbers: pl.Series, missing: Sequence[Any], where: Where) -> 
     if infinite.any():
         first = int(np.flatnonzero(infinite)[0])
         raise ValueError(
-            f"{where.cell(numbers.name, first)}: {numbers[first]} is not finite; {int(infinite.sum())} value(s) are "
+            f"{where.cell(first)}: {numbers[first]} is not finite; {int(infinite.sum())} value(s) are "
             "like that: mend them, or leave them blank if they are missing"
         )
     return pl.Series(numbers.name, values, nan_to_null=True)
@@ -194,14 +207,18 @@ def tidy(raw: Raw, options: Options) -> tuple[Tidied, int]:
     if options.label not in raw.frame.columns:
         hint = did_you_mean(options.label, raw.frame.columns)
         raise ValueError(f"silo {raw.name!r} has no label column {options.label!r}{hint}")
-    label = tidy_label(raw.frame[options.label], options, where)
+    label = nameless(tidy_label(raw.frame[options.label], options, where._replace(name=options.label)))
     labelled = label.is_not_null()
     if not labelled.any():
         raise ValueError(f"silo {raw.name!r} has no row with a label: leave it out")
-    frame = raw.frame.drop(options.label, *options.drop, strict=False)
-    columns, kinds = tidy_columns(frame, options, where)
+    columns, kinds = tidy_columns(without_columns(raw.frame, {options.label, *options.drop}), options, where)
     kept = columns.filter(labelled) if columns.width else columns
     return Tidied(raw.name, kept, kinds, label.filter(labelled)), int((~labelled).sum())
+
+
+def without_columns(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
+    """The table without some columns. polars itself would take a name such as "^age$" for a pattern."""
+    return pl.DataFrame([column for column in frame.get_columns() if column.name not in names])
 
 
 def tidy_label(raw: pl.Series, options: Options, where: Where) -> pl.Series:
@@ -209,5 +226,5 @@ def tidy_label(raw: pl.Series, options: Options, where: Where) -> pl.Series:
     wanted: Kind | None = "numeric" if options.task == "regression" else None
     kind, label = tidy_column(raw, wanted, options.missing.get(options.label, ()), where)
     if kind == "date":
-        raise ValueError(f"{where.column(raw.name)} holds dates, which cannot be a label: derive a number or a class")
+        raise ValueError(f"{where.column} holds dates, which cannot be a label: derive a number or a class")
     return label
