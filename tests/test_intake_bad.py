@@ -1,5 +1,6 @@
 """Bad tables: each is refused with a message that names the silo, the column and the row, or has a defined meaning."""
 
+import datetime
 import time
 
 import numpy as np
@@ -346,6 +347,41 @@ def test_a_million_rows_are_taken(tmp_path):
     print(f"{time.perf_counter() - start:.1f} s")
     assert sum(silos.sizes()) == rows
     assert time.perf_counter() - start < 60
+
+
+# Dates and durations
+
+DAYS = [datetime.date(2020, 1, day) for day in (1, 2, 5, 9)]
+STAYS = [datetime.timedelta(days=1), datetime.timedelta(days=2, hours=12), None, datetime.timedelta(days=4)]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow"])
+def test_durations_are_numbers_of_days_and_it_is_noted(library):
+    given = table(stay=STAYS)
+    given = {"polars": given, "pandas": pd.DataFrame(given.to_dict(as_series=False)), "pyarrow": given.to_arrow()}[
+        library
+    ]
+    silos, plain = load(given, scale=None), load(table(stay=[1, 2.5, None, 4]), scale=None)
+    assert silos.feature_names == plain.feature_names == ("x", "k=q", "stay", "stay=missing")
+    assert [s.X.tolist() for s in silos.silos] == [s.X.tolist() for s in plain.silos]
+    assert "column 'stay' holds durations, taken as days" in silos.notes
+
+
+def test_a_duration_may_be_the_label():
+    silos = load(table(y=[datetime.timedelta(hours=h) for h in (6, 12, 18, 36)]))
+    assert [s.y.tolist() for s in silos.silos] == [[0.25, 0.5], [0.75, 1.5]]
+
+
+@pytest.mark.parametrize("written", ["dates", "times", "text"])
+def test_a_date_is_no_number(written):
+    given = {"dates": DAYS, "times": [datetime.datetime(d.year, 1, d.day) for d in DAYS], "text": list(map(str, DAYS))}
+    message = "silo 'a', column 'day'.* no numbers?: derive one, such as an age or the days since an event"
+    refused(table(day=given[written]), message, numeric="day")
+    refused(pd.DataFrame(table(day=given[written]).to_dict(as_series=False)), message, numeric="day")
+
+
+def test_dates_are_no_label_of_a_regression():
+    refused(table(y=DAYS), "column 'y' holds dates, which cannot be a label", task="regression")
 
 
 # Names that polars would take for patterns

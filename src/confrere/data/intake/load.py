@@ -121,7 +121,7 @@ def load(
         *suspicious,
         *scale(options),
     )
-    source = replace(source, notes=(*cautions, *odd, *about(plan, options, classes), *notes))
+    source = replace(source, notes=(*cautions, *odd, *about(plan, options, classes), *durations(raws, options), *notes))
     tell(cautions, depth + 1)
     return replace(silos, source=source, notes=source.notes)
 
@@ -168,6 +168,13 @@ def about(plan: Plan, options: Options, classes: Sequence[str] | None) -> list[s
             f"the label {options.label!r} is taken as {len(classes)} classes; for numbers say task='regression'"
         )
     return found + lookalikes(plan)
+
+
+def durations(raws: Sequence[Raw], options: Options) -> list[str]:
+    """Columns of durations: in which unit they became numbers."""
+    schemas = [raw.frame.schema for raw in raws]
+    names = dict.fromkeys(n for schema in schemas for n, dtype in schema.items() if dtype == pl.Duration)
+    return [f"column {name!r} holds durations, taken as days" for name in names if name not in options.drop]
 
 
 def lookalikes(plan: Plan) -> list[str]:

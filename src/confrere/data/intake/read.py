@@ -50,9 +50,11 @@ def from_pandas(frame: nw.DataFrame[Any]) -> pl.DataFrame:
 
 
 def series_of(name: str, column: nw.Series[Any]) -> pl.Series:
-    """One column: numbers as numbers, dates as dates, everything else as text."""
+    """One column: numbers as numbers, durations as durations, dates and everything else as text."""
     if column.dtype.is_numeric():
         return pl.Series(name, column.cast(nw.Float64).to_numpy(), pl.Float64, nan_to_null=True)
+    if column.dtype == nw.Duration:
+        return pl.Series(name, column.to_numpy().astype("timedelta64[us]"))
     unknown = column.is_null().to_list()
     values = [None if gone else value for gone, value in zip(unknown, column.to_list(), strict=True)]
     if column.dtype.is_temporal():

@@ -17,6 +17,8 @@ Kind = Literal["numeric", "categorical", "text", "date", "empty"]
 MISSING_WORDS = ("", "?", "na", "n/a", "nan", "null", "<na>")  # in any case
 WHOLE = r"^(-?(?:0|[1-9]\d*))\.0*$"
 DATE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4})([ T]\d{1,2}:\d{2}.*)?$"
+DAY = 24 * 60 * 60 * 1e6  # in microseconds
+FROM_DATES = "derive one, such as an age or the days since an event, or leave the column out with drop="
 MOSTLY = 0.8  # so large a share of numbers makes other cells mistakes
 
 
@@ -104,11 +106,20 @@ def tidy_values(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], whe
         return known("numeric", column)
     if dtype == pl.Boolean or dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum):
         return tidy_text(raw.cast(pl.String), wanted, missing, where)
+    if dtype == pl.Duration:
+        return tidy_values(days(raw), wanted, missing, where)
     if dtype.is_temporal():
+        if wanted == "numeric":
+            raise ValueError(f"{where.column} holds dates or times, which are no numbers: {FROM_DATES}")
         return known("date" if wanted is None else wanted, raw.cast(pl.String))
     if dtype == pl.Null:
         return "empty", raw.cast(pl.String)
     raise TypeError(f"{where.column} holds {dtype}, not numbers or text: leave it out with drop=")
+
+
+def days(raw: pl.Series) -> pl.Series:
+    """Durations as numbers, in days."""
+    return raw.dt.total_microseconds() / DAY
 
 
 def tidy_text(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], where: Where) -> tuple[Kind, pl.Series]:
@@ -161,6 +172,8 @@ def number_like(text: pl.Series) -> int:
 def refuse_cells(text: pl.Series, bad: np.ndarray, where: Where) -> None:
     """Say which cells of a numeric column are no numbers."""
     first = int(np.flatnonzero(bad)[0])
+    if text.drop_nulls().str.contains(DATE).all():
+        raise ValueError(f"{where.cell(first)}: {text[first]!r} is a date, which is no number: {FROM_DATES}")
     comma = " (numbers are written with a point, not a comma)" if "," in text[first] else ""
     raise ValueError(
         f"{where.cell(first)}: {text[first]!r} is no number{comma}, but the column seems to hold numbers; "
@@ -223,7 +236,7 @@ def without_columns(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame
 
 def tidy_label(raw: pl.Series, options: Options, where: Where) -> pl.Series:
     """The label as numbers or as names of classes; null where there is none."""
-    wanted: Kind | None = "numeric" if options.task == "regression" else None
+    wanted: Kind | None = "numeric" if options.task == "regression" and not raw.dtype.is_temporal() else None
     kind, label = tidy_column(raw, wanted, options.missing.get(options.label, ()), where)
     if kind == "date":
         raise ValueError(f"{where.column} holds dates, which cannot be a label: derive a number or a class")
