@@ -119,6 +119,14 @@ def test_what_is_no_table_is_refused():
     refused([1, 2, 3], "a table is a pandas, polars or pyarrow table, or the path", TypeError)
 
 
+def test_column_names_in_several_levels_are_refused_and_the_advice_helps():
+    given = pd.DataFrame(table().to_dict(as_series=False))
+    given.columns = pd.MultiIndex.from_product([["first"], given.columns])
+    refused(given, r"the table's columns have names in 2 levels \(a MultiIndex\): join them to one name each")
+    given.columns = ["_".join(map(str, names)) for names in given.columns]
+    assert load(given, label="first_y", silo="first_s").feature_names == ("first_x", "first_k=q")
+
+
 # Labels
 
 

@@ -21,6 +21,7 @@ def read(table: Any) -> pl.DataFrame:
     """A table, or the table behind a path; its column names are stripped of blanks and must differ."""
     if isinstance(table, str) or hasattr(table, "__fspath__"):
         return read_file(Path(table))
+    check_one_level(table)
     check_distinct(column_names(table), "the table")
     try:
         frame = nw.from_native(table)
@@ -31,6 +32,16 @@ def read(table: Any) -> pl.DataFrame:
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     return stripped(from_pandas(frame) if frame.implementation.is_pandas_like() else frame.to_polars(), "the table")
+
+
+def check_one_level(table: Any) -> None:
+    """Refuse a pandas table whose columns have names in several levels."""
+    levels = getattr(getattr(table, "columns", None), "nlevels", 1)
+    if levels > 1:
+        raise ValueError(
+            f"the table's columns have names in {levels} levels (a MultiIndex): join them to one name each, "
+            "as in table.columns = ['_'.join(map(str, names)) for names in table.columns]"
+        )
 
 
 def column_names(table: Any) -> list[str]:
