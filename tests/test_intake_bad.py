@@ -357,6 +357,24 @@ def test_a_million_rows_are_taken(tmp_path):
     assert time.perf_counter() - start < 60
 
 
+# Text files
+
+LINES = ("x,k,y,s", "1,p,0,a", "2,q,1,a", "3,q,0,b", "5,p,1,b", "")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
+def test_lines_may_end_in_any_way(tmp_path, end):
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join(LINES).encode())
+    assert [s.X.tolist() for s in load(path).silos] == [s.X.tolist() for s in load(table()).silos]
+
+
+def test_a_header_whose_line_ends_are_mixed_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(("\r".join(LINES) + "\n6,p,1,b\n").encode())
+    refused(path, r"t\.csv: the header is not readable .*: save the file anew as CSV")
+
+
 # Dates and durations
 
 DAYS = [datetime.date(2020, 1, day) for day in (1, 2, 5, 9)]

@@ -124,10 +124,21 @@ def read_csv(path: Path) -> pl.DataFrame:
         raise ValueError(f"{path} is not in UTF-8 (see line {line}): save it anew with that encoding") from problem
     if not text.strip():
         raise ValueError(f"{path} is empty")
-    start = text.split("\n", 1)[0]
-    separator = max(SEPARATORS, key=start.count)
-    check_distinct(next(csv.reader(io.StringIO(text), delimiter=separator)), str(path))
+    if "\n" not in text:  # lines end in a carriage return alone, as on old Macs
+        data, text = data.replace(b"\r", b"\n"), text.replace("\r", "\n")
+    separator = separator_of(text)
+    try:
+        names = next(csv.reader(io.StringIO(text), delimiter=separator))
+    except csv.Error as problem:
+        raise ValueError(f"{path}: the header is not readable ({problem}): save the file anew as CSV") from problem
+    check_distinct(names, str(path))
     return stripped(parse_csv(data, separator, str(path)), str(path))
+
+
+def separator_of(text: str) -> str:
+    """What separates the fields: the sign that the header has most of."""
+    header = text.split("\n", 1)[0]
+    return max(SEPARATORS, key=header.count)
 
 
 def parse_csv(data: bytes, separator: str, what: str) -> pl.DataFrame:
