@@ -375,6 +375,13 @@ def test_a_header_whose_line_ends_are_mixed_is_refused(tmp_path):
     refused(path, r"t\.csv: the header is not readable .*: save the file anew as CSV")
 
 
+@pytest.mark.parametrize("name", ["a,b,c,d,e,f", 'a ""quoted, b, c, d, e"" word', "a,b,c,\nd,e,f"])
+def test_separators_in_quoted_names_do_not_count(tmp_path, name):
+    path = tmp_path / "t.csv"
+    path.write_text(f'"{name}";"k,2";y;s\n1;p;0;a\n2;q;1;a\n3;q;0;b\n5;p;1;b\n', encoding="utf-8")
+    assert load(path).feature_names == (name.replace('""', '"'), "k,2=q")
+
+
 # Dates and durations
 
 DAYS = [datetime.date(2020, 1, day) for day in (1, 2, 5, 9)]

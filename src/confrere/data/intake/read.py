@@ -5,6 +5,7 @@ Text stays text here, numbers in a CSV file included: what a column holds is dec
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import polars as pl
 TEXT = {".csv", ".tsv"}
 PARQUET = {".parquet", ".pq"}
 SEPARATORS = ",;\t|"
+QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*"')  # a field in quotes, at the start of a line or after a separator
+HEADER = re.compile(rf"(?:{QUOTED.pattern}|[^\n])*")
 
 
 def read(table: Any) -> pl.DataFrame:
@@ -132,13 +135,21 @@ def read_csv(path: Path) -> pl.DataFrame:
     except csv.Error as problem:
         raise ValueError(f"{path}: the header is not readable ({problem}): save the file anew as CSV") from problem
     check_distinct(names, str(path))
-    return stripped(parse_csv(data, separator, str(path)), str(path))
+    frame = parse_csv(data, separator, str(path))
+    if len(names) == frame.width:  # polars leaves doubled quotes in names
+        frame.columns = names
+    return stripped(frame, str(path))
 
 
 def separator_of(text: str) -> str:
-    """What separates the fields: the sign that the header has most of."""
-    header = text.split("\n", 1)[0]
-    return max(SEPARATORS, key=header.count)
+    """What separates the fields: the sign that the header has most of, but for those in quoted names.
+
+    >>> separator_of('"age, in years";"sex, at birth, as told";ill')
+    ';'
+    """
+    header = HEADER.match(text)
+    bare = QUOTED.sub("", header[0] if header else "")
+    return max(SEPARATORS, key=bare.count)
 
 
 def parse_csv(data: bytes, separator: str, what: str) -> pl.DataFrame:
