@@ -127,6 +127,26 @@ def test_column_names_in_several_levels_are_refused_and_the_advice_helps():
     assert load(given, label="first_y", silo="first_s").feature_names == ("first_x", "first_k=q")
 
 
+@pytest.mark.parametrize("option", ["label", "silo"])
+def test_a_column_is_given_by_its_name(option):
+    refused(table(), f"{option} must be the name of a column, not 3: write '3'", TypeError, **{option: 3})
+    for wrong in (("x",), ["x"], 0.5, True):
+        refused(table(), f"{option} must be the name of a column, not ", TypeError, **{option: wrong})
+    given = pd.DataFrame([[1.0, 0, "a"], [2.0, 1, "a"], [4.0, 1, "b"]])
+    assert load(given, label="1", silo="2").feature_names == ("0",)
+
+
+@pytest.mark.parametrize("option", ["drop", "categorical", "numeric"])
+def test_several_columns_are_given_by_their_names(option):
+    for wrong in (3, None):
+        refused(table(), f"{option} must be the name of a column or a list of names", TypeError, **{option: wrong})
+
+
+def test_missing_values_are_given_by_column():
+    for wrong in (3, ["x"], "x"):
+        refused(table(), "missing must give values by column, as in {'chol': \\[0\\]}", TypeError, missing=wrong)
+
+
 # Labels
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from confrere.data.intake import messages
 from confrere.data.intake.advice import advise
-from confrere.data.intake.options import Options, check_named, did_you_mean
+from confrere.data.intake.options import Options, check_name, check_named, did_you_mean
 from confrere.data.intake.read import PARQUET, TEXT, read
 from confrere.data.intake.survey import Plan, agree, class_names, common_classes, label_levels, survey
 from confrere.data.intake.tables import Tables
@@ -28,6 +28,8 @@ OWN_SCALE = (
 
 def from_table(table: Any, options: Options, silo: str | None, depth: int = 2) -> Silos:
     """Silos from one table, by the values of its column `silo`; None: all rows are one silo."""
+    if silo is not None:
+        check_name("silo", silo)
     frame = read(table)
     if frame.height == 0:
         raise ValueError("the table has no rows")

@@ -39,13 +39,15 @@ def make_options(
     min_level: int = 1,
 ) -> Options:
     """Options that do not contradict one another, or an error that says which do."""
-    if not isinstance(label, str):
-        raise TypeError(f"label must be the name of a column, not {label!r}")
+    check_name("label", label)
     check_one_of("scale", scale, Scale)
     check_one_of("task", task, Task)
     check_counts(min_level=min_level)
+    if missing is not None and not isinstance(missing, Mapping):
+        raise TypeError(f"missing must give values by column, as in {{'chol': [0]}}, not {missing!r}")
     gone = {str(name): as_values(values) for name, values in (missing or {}).items()}
-    options = Options(label, names(drop), names(categorical), names(numeric), gone, scale, task, min_level)
+    named = [names(what, given) for what, given in (("drop", drop), ("categorical", categorical), ("numeric", numeric))]
+    options = Options(label, *named, gone, scale, task, min_level)
     for name in options.categorical:
         if name in options.numeric:
             raise ValueError(f"column {name!r} is named both in categorical and in numeric")
@@ -55,8 +57,17 @@ def make_options(
     return options
 
 
-def names(given: Names) -> tuple[str, ...]:
+def check_name(what: str, given: Any) -> None:
+    """Refuse what is no column name; columns without text for a name are named by their number, written as text."""
+    if not isinstance(given, str):
+        hint = f": write {str(given)!r}" if isinstance(given, int | np.integer) and not isinstance(given, bool) else ""
+        raise TypeError(f"{what} must be the name of a column, not {given!r}{hint}")
+
+
+def names(what: str, given: Names) -> tuple[str, ...]:
     """Column names; one name may be given without a list around it."""
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{what} must be the name of a column or a list of names, not {given!r}")
     return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 

@@ -39,7 +39,7 @@ def read(table: Any) -> pl.DataFrame:
 
 def check_one_level(table: Any) -> None:
     """Refuse a pandas table whose columns have names in several levels."""
-    levels = getattr(getattr(table, "columns", None), "nlevels", 1)
+    levels = 1 if isinstance(table, pl.LazyFrame) else getattr(getattr(table, "columns", None), "nlevels", 1)
     if levels > 1:
         raise ValueError(
             f"the table's columns have names in {levels} levels (a MultiIndex): join them to one name each, "
