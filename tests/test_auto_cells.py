@@ -154,10 +154,11 @@ def test_blocks_hold_every_row_once_and_are_padded_with_nothing():
 
 
 @pytest.mark.slow
-def test_padding_silos_rows_and_features_changes_no_answer(monkeypatch):
+@pytest.mark.parametrize("name", ["simulated/small-3-silos/20", "linear/iid/20"])
+def test_padding_silos_rows_and_features_changes_no_answer(monkeypatch, name):
     from confrere.reproduce import auto_runs
 
-    cell = BY_NAME["simulated/small-3-silos/20"]
+    cell = BY_NAME[name]
     padded = run_cell(cell, range(2)).seen
     monkeypatch.setattr(auto_runs, "SHAPES", ())
     bare = run_cell(cell, range(2)).seen

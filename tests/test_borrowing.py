@@ -423,3 +423,22 @@ def test_shares_and_relevances_of_any_messages_are_proportions(seed, exponents, 
     assert max(relevance) <= 1
     assert min(shares) >= -1e-6
     assert shares.sum() <= 1 + 1e-4
+
+
+def test_features_that_no_row_shows_change_neither_the_own_optimum_nor_the_noise(x64):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=(12, 3)), np.ones(12)])
+    y = X @ [2.0, -1.0, 0.5, 3.0] + rng.normal(size=12)
+    weight = np.r_[np.ones(10), np.zeros(2)]
+    wide = np.column_stack([X[:, :3], np.zeros((12, 4)), X[:, 3:]])
+    wide[10:, 3:7] = 7.0  # only in rows that do not count
+
+    def found(X):
+        rows = Rows(*map(jnp.asarray, (X, y, weight)))
+        return summary.own_optimum(rows, "regression", jnp.asarray([*[1.0] * (X.shape[1] - 1), 0.1]))
+
+    (theta, noise), (padded, padded_noise) = found(X), found(wide)
+    np.testing.assert_allclose(padded_noise, noise)
+    np.testing.assert_allclose(np.asarray(padded)[[0, 1, 2, 7]], theta)
+    residual = y[:10] - X[:10] @ np.asarray(theta)
+    np.testing.assert_allclose(1 / noise, (residual**2).sum() / (10 - 4))

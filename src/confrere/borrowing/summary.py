@@ -92,7 +92,7 @@ def own_optimum(rows: Rows, task: str, prior: jax.Array, most=ITERATIONS) -> tup
     """The silo's ridge optimum, the base precision its ridge, and the precision of its noise (1 for classes).
 
     For least squares the ridge is one in standard units of the labels; what is returned is in the labels' own. The
-    noise is 1 over the variance of the residuals.
+    noise is 1 over the variance of the residuals, whose degrees of freedom count the features that some row shows.
     """
     nothing = jnp.zeros_like(prior)
     if task != "regression":
@@ -101,7 +101,8 @@ def own_optimum(rows: Rows, task: str, prior: jax.Array, most=ITERATIONS) -> tup
     standard = scale.standard(rows)
     theta = minimise(standard, task, jnp.diag(prior), nothing, nothing, most)
     residual = rows.weight @ jnp.square(rows.X @ theta - standard.y)
-    freedom = jnp.maximum(rows.weight.sum() - theta.shape[0], 5)
+    shown = ((rows.X != 0) & (rows.weight > 0)[:, None]).any(axis=0)
+    freedom = jnp.maximum(rows.weight.sum() - shown.sum(), 5)
     variance = jnp.maximum(residual / freedom, LEAST_NOISE) * jnp.square(scale.spread)
     return scale.raw(theta), 1 / variance
 

@@ -199,7 +199,8 @@ def hospitals(
 ) -> None:
     """`auto` beside ten fixed methods on real silos: groups of Titanic passengers, and four hospitals.
 
-    Heart disease is read from CONFRERE_DATA, else downloaded; in both scalings. Some minutes with 20 splits.
+    Heart disease is read from CONFRERE_DATA, else downloaded; in both scalings. With 20 splits about ten
+    minutes on two cores.
     """
     with for_people():
         start_jax()

@@ -58,7 +58,8 @@ def shape_for(dealt: Sequence[Dealt]) -> tuple[int, int, int]:
 def block_of(dealt: Sequence[Dealt], task: str, shape: tuple[int, int, int]) -> Block:
     """Cases stacked, the user silo 0, padded with empty rows, silent silos and features that are zero everywhere.
 
-    None of the three changes an answer: a silo without rows says nothing, and a zero feature has no evidence.
+    None of the three changes an answer: a silo without rows says nothing, and a feature that no row shows has no
+    evidence and takes no degree of freedom.
     """
     silos, rows, features = shape
     X = np.zeros((len(dealt), silos, rows, features), np.float32)
