@@ -129,6 +129,14 @@ def test_silos_must_be_silos_and_agree():
         cf.Study(lambda seed: small_silos((20, 20, 20)[: 3 - seed]), LOGISTIC, [cf.local(lr=1)], seeds=2).run()
 
 
+def test_a_silo_called_all_is_refused_beside_others():
+    rows = [(s.X, s.y) for s in small_silos().silos]
+    named = cf.Silos.from_arrays(rows, names=["a", "all", "c"])
+    for users in ("all", ["a"], ["all"]):
+        with pytest.raises(ValueError, match="a silo is called 'all', which stands for the mean over users.*rename it"):
+            cf.Study(named, LOGISTIC, [cf.local(lr=0.1)], users, seeds=1).run()
+
+
 def test_rounds_may_differ_by_algorithm():
     recipes = {"short": cf.local(lr=0.1), "long": cf.local(lr=0.1)}
     study = cf.Study(small_silos(), LOGISTIC, recipes, rounds={"short": 1}, baselines=False)

@@ -12,13 +12,13 @@ from confrere.study import summary as summaries
 from confrere.study.cell import WHEN, Cell, When
 from confrere.study.statistics import interval, spread, tally
 from confrere.study.tuning import larger_is_better
+from confrere.study.users import ALL
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
 By = Literal["user", "all"]
-ALL = "all"  # in place of a user: the mean over users, seed by seed
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,16 @@ import numpy as np
 
 from confrere.data.silos import PartName, Silos
 
+ALL = "all"  # in place of a user: all of them, or the mean over them
+
 
 def chosen_users(given: str | Iterable[int | str], every: Sequence[Silos]) -> tuple[list[int], list[str]]:
     """The places of the users, and the names of those that "all" leaves out, having no rows to train or to test on."""
     names = every[0].names
+    if ALL in names and len(names) > 1:
+        raise ValueError(f"a silo is called {ALL!r}, which stands for the mean over users in a study: rename it")
     if isinstance(given, str):
-        if given != "all":
+        if given != ALL:
             raise ValueError(f"users must be 'all' or a list of silos, not {given!r}")
         return all_users(names, every)
     chosen = list(dict.fromkeys(every[0].index(user) for user in given))
