@@ -115,6 +115,10 @@ def test_what_is_no_algorithm_is_refused():
         ({"metrics": ["speed"]}, ValueError, "speed"),
         ({"rounds": 0}, ValueError, "rounds"),
         ({"others": "none"}, ValueError, "others"),
+        ({"memory": -5}, ValueError, "memory must be a finite number, 1 or more, not -5"),
+        ({"memory": 0}, ValueError, "memory must be"),
+        ({"memory": float("nan")}, ValueError, "memory must be"),
+        ({"memory": "1 GB"}, ValueError, "memory must be a number"),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused(options, error, words):

@@ -178,3 +178,40 @@ def test_what_is_unknown_is_refused_by_name():
         found.plot("pie")
     with pytest.raises(ValueError, match="single algorithm"):
         found.plot("paired")
+
+
+@pytest.mark.parametrize(
+    ("budget", "error", "words"),
+    [
+        ({"rounds": [1, -1]}, ValueError, "rounds must be a finite number, 0 or more, not -1"),
+        ({"rounds": [1.5]}, ValueError, "rounds must be whole numbers, not 1.5"),
+        ({"rounds": 3}, TypeError, "rounds must be a list of numbers, not 3"),
+        ({"silos": [-1]}, ValueError, "silos must be"),
+        ({"traffic": [float("nan")]}, ValueError, "traffic must be"),
+        ({"traffic_each": ["much"]}, ValueError, "traffic_each must be"),
+        ({"weight": [-0.5]}, ValueError, "weight must be"),
+    ],
+)
+def test_what_is_no_budget_is_refused(budget, error, words):
+    with pytest.raises(error, match=words):
+        result(final(ONE, "x")).summary(**budget)
+
+
+def test_a_budget_of_no_round_is_the_start():
+    assert result(final(ONE, "x")).summary(rounds=[0])["mean"].to_list()[-1] == 0.5
+
+
+@pytest.mark.parametrize("name", ["res-0.5", "v1.2.3", "results.json.d"])
+def test_a_folder_may_have_dots_in_its_name(tmp_path, name):
+    whole = result(final(ONE, "x"))
+    whole.save(tmp_path / name)
+    assert sorted(f.name for f in (tmp_path / name).iterdir()) == ["cells.parquet", "curves.parquet", "study.json"]
+    again = cf.StudyResult.load(tmp_path / name)
+    assert [c.plain() for c in again.cells_] == [c.plain() for c in whole.cells_]
+
+
+def test_a_file_that_a_result_cannot_be_written_to_is_refused(tmp_path):
+    for name in ("r.csv", "r.JSON.gz", "r.xlsx", "r.html"):
+        with pytest.raises(ValueError, match="written to a folder, a .json file or a .parquet file"):
+            result(final(ONE, "x")).save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from confrere._version import __version__
-from confrere.checks import check_counts
+from confrere.checks import check_counts, check_numbers
 from confrere.core import Tree
 from confrere.data.silos import Silos
 from confrere.models import Model, metrics_of
@@ -204,6 +204,7 @@ def settings_of(
     if tune not in ("cv", None):
         raise ValueError(f"tune must be 'cv' or None, not {tune!r}")
     check_counts(folds=folds)
+    check_numbers(least=1, memory=memory)
     if folds < 2:
         raise ValueError(f"there must be 2 folds or more, not {folds}")
     known = metrics_of(model.task)

@@ -4,11 +4,12 @@ Grimberg: semester project report (2020), section 6. A budget names the last rou
 that is round 0, the model before any collaboration.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from confrere.checks import check_numbers
 from confrere.study.cell import Cell
 
 
@@ -35,7 +36,7 @@ def after_rounds(k: int | None) -> Budget:
     """k rounds at most; None: all."""
     if k is None:
         return Budget("last round", lambda cell: cell.partners.shape[1])
-    return Budget(f"after {k} rounds", lambda cell: min(k, cell.partners.shape[1]))
+    return Budget(f"after {k} rounds", lambda cell: min(int(k), cell.partners.shape[1]))
 
 
 def within_traffic(limit: float, each: bool) -> Budget:
@@ -67,12 +68,25 @@ def budgets(
     silos: Sequence[int],
     weight: Sequence[float],
 ) -> list[Budget]:
-    """All budgets that were asked for, after the two that always are."""
+    """All budgets that were asked for, after the two that always are; what cannot be a budget is refused."""
+    check_budgets(whole=True, rounds=rounds, silos=silos)
+    check_budgets(whole=False, traffic=traffic, traffic_each=traffic_each, weight=weight)
     return [
         after_rounds(None), cross_validated(), *map(after_rounds, rounds),
         *(within_traffic(b, each=False) for b in traffic), *(within_traffic(b, each=True) for b in traffic_each),
         *map(within_silos, silos), *map(within_weight, weight),
     ]  # fmt: skip
+
+
+def check_budgets(whole: bool, **given: Sequence[float]) -> None:
+    """A budget is 0 or more, and whole where things are counted."""
+    for name, values in given.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise TypeError(f"{name} must be a list of numbers, not {values!r}")
+        for value in values:
+            check_numbers(**{name: value})
+            if whole and value != int(value):
+                raise ValueError(f"{name} must be whole numbers, not {value!r}")
 
 
 def value_at(cell: Cell, metric: str, budget: Budget) -> tuple[float, int]:
