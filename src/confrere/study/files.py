@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from confrere.study.result import StudyResult
 
 FORMAT = 1
+NOT_WRITTEN = {".csv", ".tsv", ".txt", ".xlsx", ".html", ".pdf", ".png", ".svg", ".gz", ".zip", ".pkl", ".toml"}
 
 
 def save(result: "StudyResult", path: str | os.PathLike[str]) -> None:
-    """To a folder, a .json file, or (cells only) a .parquet file."""
+    """To a folder (whose name may have dots), a .json file, or (cells only) a .parquet file; no other kind of file."""
     import polars as pl
 
     path = Path(path)
@@ -23,7 +24,7 @@ def save(result: "StudyResult", path: str | os.PathLike[str]) -> None:
         write_json(result, path)
     elif path.suffix == ".parquet":
         result.cells().write_parquet(path)
-    elif path.suffix:
+    elif path.suffix.lower() in NOT_WRITTEN:
         raise ValueError(f"{path.name}: a result is written to a folder, a .json file or a .parquet file")
     else:
         path.mkdir(parents=True, exist_ok=True)
@@ -45,7 +46,7 @@ def load(path: str | os.PathLike[str]) -> "StudyResult":
 
     path = Path(path)
     file = path / "study.json" if path.is_dir() else path
-    if file.suffix != ".json":
+    if file.suffix.lower() in {".parquet", *NOT_WRITTEN} or (file.is_file() and file.suffix != ".json"):
         raise ValueError(f"{file.name}: a result is loaded from its folder or its .json file")
     if not file.is_file():
         raise FileNotFoundError(f"{file} does not exist: give the folder or the .json file that save() wrote")
