@@ -157,3 +157,58 @@ def test_models_of_one_name_that_compute_something_else_share_nothing(tmp_path):
     makers = {"local": cf.local(lr=0.1, batch=8, steps=1), "fedsgd": cf.fedsgd(lr=0.1, batch=8)}
     how = {"seeds": 2, "rounds": 4, "metrics": ["log_loss"], "baselines": False, **plain}
     assert bits(cf.Study(small_silos(), other, makers, **how).run(store=tmp_path)) != bits(first)
+
+
+def stepping(scale):
+    """Algorithms of one name: gradient steps of the given scale, a number or one per class and feature."""
+
+    def maker(loss, lr):
+        inner = cf.local(lr=0.1).make(loss, lr=lr)
+
+        def personal(state, data, i):
+            return jax.tree.map(lambda a: a * scale, inner.personal(state, data, i))
+
+        return inner._replace(personal=personal)
+
+    return cf.Recipe(maker, {}, {"lr": 0.1}, "stepping")
+
+
+def keys_of(algorithm, model=LOGISTIC):
+    from confrere.study.cases import cases_of
+
+    one = cf.Study(small_silos(), model, {"mine": algorithm}, seeds=1, baselines=False, tune=None)
+    cases = cases_of(0, small_silos().split(test=0.5, seed=0), [0], "all", model, 5)
+    return one.fingerprint(one.contenders[0], cases[0])
+
+
+def test_algorithms_of_one_name_that_compute_something_else_have_hashes_of_their_own():
+    keys = [keys_of(stepping(scale)) for scale in (1.0, 1.0000001, 2.0, np.array([1.0, 2.0]), np.array([1.0, 3.0]))]
+    assert len(set(keys)) == 5
+    assert keys_of(stepping(2.0)) == keys[2]
+
+
+def test_a_function_among_an_algorithms_settings_is_hashed_by_what_it_does():
+    def maker(loss, lr, change):
+        return cf.local(lr=0.1).make(loss, lr=change(lr))
+
+    def recipe(change):
+        return cf.Recipe.of(maker, "mine", {"change": change}, lr=0.1)
+
+    keys = [keys_of(recipe(lambda lr, times=times: times * lr)) for times in (1, 2, 2)]
+    assert keys[0] != keys[1] == keys[2]
+
+
+def test_models_whose_losses_differ_have_hashes_of_their_own():
+    def harder(by):
+        return LOGISTIC._replace(loss=lambda params, batch: by * LOGISTIC.loss(params, batch))
+
+    assert len({keys_of(cf.local(lr=0.1), model) for model in (LOGISTIC, harder(1.0), harder(2.0))}) == 3
+
+
+def test_algorithms_of_one_name_share_no_cells(tmp_path):
+    how = {"seeds": 1, "rounds": 2, "metrics": ["log_loss"], "baselines": False, "tune": None, "users": ["a"]}
+    first, second = (
+        cf.Study(small_silos(), LOGISTIC, {"mine": stepping(by)}, **how).run(store=tmp_path) for by in (1.0, -1.0)
+    )
+    assert bits(first) != bits(second)
+    assert len(list(tmp_path.glob("*.json"))) == 2

@@ -5,6 +5,7 @@ cases        silos, users, seeds -> rows to train on, folds to tune on, rows to 
 engine       the traced program: experiments of one algorithm and shape, vmapped
 blocks       cases in blocks that respect a memory limit, spread over devices
 tuning       cross-validation curves -> the candidate and the round to take
+written      what models and algorithms compute, as a hash
 store        finished cells on disk, found again by a hash of what determines them
 study        Study: all of it
 result       StudyResult: tables, paired differences, curves, summaries, plots, files

@@ -4,6 +4,7 @@ A cell is one JSON file with a checksum, written under another name first and re
 read, or is not what its checksum says, is computed again.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -22,10 +23,15 @@ def fingerprint(facts: Mapping[str, Any]) -> str:
 
 
 def named(thing: Any) -> str:
-    """What stands for a thing that JSON does not know: a function's name, else how it is written."""
-    if callable(thing) and hasattr(thing, "__qualname__"):
-        return f"{thing.__module__}.{thing.__qualname__}"
-    return repr(thing)
+    """What stands for a thing that JSON does not know: a function's name, else how it is written.
+
+    What functions do is hashed elsewhere (see `written`): a name alone tells no two local functions apart.
+    """
+    if not callable(thing):
+        return repr(thing)
+    function = thing.func if isinstance(thing, functools.partial) else thing
+    known = function if hasattr(function, "__qualname__") else type(function)
+    return f"{known.__module__}.{known.__qualname__}"
 
 
 class Store:

@@ -1,6 +1,5 @@
 """`Study`: algorithms x users x seeds x numbers."""
 
-import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
@@ -8,7 +7,6 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from confrere._version import __version__
 from confrere.checks import check_counts, check_numbers
@@ -17,13 +15,14 @@ from confrere.data.silos import Silos
 from confrere.models import Model, metrics_of
 from confrere.simulate import check_words, outputs_of, params_spec
 from confrere.study.blocks import ask_for_all_cores
-from confrere.study.cases import Case, Others, Shape, cases_of, seeded_silos
+from confrere.study.cases import Case, Others, cases_of, seeded_silos
 from confrere.study.cell import Cell
 from confrere.study.contenders import Contender, contenders, with_baselines
 from confrere.study.result import StudyResult
 from confrere.study.runner import Counter, Progress, Settings, case_key, compute, initial
 from confrere.study.store import Store, fingerprint
 from confrere.study.users import chosen_users, seed_numbers
+from confrere.study.written import algorithm_in_full, model_in_full
 
 ROUNDS = 30
 
@@ -155,8 +154,9 @@ class Study:
         shapes = jax.tree.map(jnp.shape, params_spec(model, case.shape.features, case.shape.outputs))
         return fingerprint({
             "data": [case.digest, others, case.user, case.seed],
-            "model": [model.name, model.task, model.loss, str(shapes), written_out(model, case.shape)],
+            "model": [model.name, model.task, str(shapes), model_in_full(model, case.shape)],
             "algorithm": [contender.name, contender.make.maker, contender.static, contender.candidates],
+            "steps": algorithm_in_full(contender, model, case.shape),
             "run": [contender.rounds, shared, metrics, tune, folds, criterion],
             "machine": [versions(), str(jnp.result_type(float)), jax.default_backend()],
         })  # fmt: skip
@@ -179,19 +179,6 @@ class Study:
             "silos": list(silos.names), "features": list(silos.feature_names), "origin": silos.origin,
             "kind": silos.kind, "versions": versions(), "precision": str(jnp.result_type(float)),
         }  # fmt: skip
-
-
-@functools.lru_cache(maxsize=64)
-def written_out(model: Model, shape: Shape) -> str:
-    """A hash of what the model computes: two models of one name that differ do not share cells."""
-    params = params_spec(model, shape.features, shape.outputs)
-    X, key = jax.ShapeDtypeStruct((1, shape.features), jnp.result_type(float)), jax.random.key(0)
-    made = (
-        jax.make_jaxpr(model.apply)(params, X),
-        jax.make_jaxpr(lambda key: model.init(key, shape.features, shape.outputs))(key),
-    )
-    return fingerprint({"jaxprs": [str(jaxpr) for jaxpr in made],
-                        "constants": [np.asarray(c).tolist() for jaxpr in made for c in jaxpr.consts]})  # fmt: skip
 
 
 def settings_of(
