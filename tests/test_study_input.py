@@ -137,7 +137,9 @@ def test_a_silo_called_all_is_refused_beside_others():
     rows = [(s.X, s.y) for s in small_silos().silos]
     named = cf.Silos.from_arrays(rows, names=["a", "all", "c"])
     for users in ("all", ["a"], ["all"]):
-        with pytest.raises(ValueError, match="a silo is called 'all', which stands for the mean over users.*rename it"):
+        with pytest.raises(
+            ValueError, match=r"a silo is called 'all', which stands for the mean over users.*rename it"
+        ):
             cf.Study(named, LOGISTIC, [cf.local(lr=0.1)], users, seeds=1).run()
 
 

@@ -135,16 +135,25 @@ def test_the_data_and_the_precision_are_in_the_hash(x64):
     assert single != key(silos)
 
 
-def test_blocks_respect_the_memory_and_results_do_not_depend_on_it(whole):
+def test_blocks_respect_the_memory_and_results_depend_on_it_in_the_last_bits_only(whole, tmp_path):
     shape = Shape(silos=4, rows=480, tests=240, held=48, features=9, outputs=2)
     sizes = [block_size(shape, 5, 6, 20, 124, 1000, memory) for memory in (2e6, 2e7, 2e8, 2e9)]
     assert all(size.bytes <= memory for size, memory in zip(sizes, (2e6, 2e7, 2e8, 2e9), strict=True) if memory > 2e6)
     assert sizes[0].side_by_side == (False, False) or sizes[0].group == 1
     assert sizes[-1].groups * sizes[-1].group <= 1000 + sizes[-1].group
-    tight = study(memory=3e4).run()
+    for file in whole[0].glob("*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tight = study(memory=3e4).run(store=tmp_path)
+    assert len(list(tmp_path.glob("*.json"))) == 24  # kept apart
     for one, two in zip(tight.cells_, whole[1].cells_, strict=True):
         assert one.hyper == two.hyper
         np.testing.assert_allclose(one.curves["log_loss"], two.curves["log_loss"], rtol=1e-5)
+
+
+def test_a_memory_limit_that_changes_no_block_changes_no_hash(whole):
+    seen = []
+    study(memory=5e9).run(store=whole[0], progress=lambda *counts: seen.append(counts))
+    assert seen == []
 
 
 def test_models_of_one_name_that_compute_something_else_share_nothing(tmp_path):

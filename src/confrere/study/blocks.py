@@ -1,7 +1,8 @@
 """Blocks: as many cases at a time as a memory limit allows, the same size each time, spread over the devices.
 
-A block runs group by group; the cases of a group run side by side. How many those are follows from the shapes alone and
-groups are filled up with copies, so that a case has the same bits whichever others run beside it.
+A block runs group by group; the cases of a group run side by side. How many those are follows from the shapes and the
+limit alone and groups are filled up with copies, so that a case has the same bits whichever others run beside it. Where
+the limit makes groups smaller, last bits may differ: what runs side by side is part of what determines a cell.
 """
 
 import functools

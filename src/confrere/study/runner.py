@@ -11,7 +11,7 @@ from confrere.core import Tree
 from confrere.models import Model
 from confrere.program import Setup, expected_traffic, numbers
 from confrere.simulate import params_spec
-from confrere.study.blocks import block_size, run_blocks
+from confrere.study.blocks import Size, block_size, run_blocks
 from confrere.study.cases import Case, Folds, Others, Shape, cross_folds, train_block, whole_run
 from confrere.study.cell import Cell
 from confrere.study.contenders import Contender
@@ -120,18 +120,39 @@ def cross_validate(
     return found
 
 
+def size_of(
+    settings: Settings, contender: Contender, shape: Shape, folds: int, candidates: int, metrics: int, most: int
+) -> Size:
+    """How many cases are run at a time, and what of them side by side."""
+    spec = params_spec(settings.model, shape.features, shape.outputs)
+    devices = len(jax.local_devices())
+    size = block_size(
+        shape, folds, candidates, sum(a.size for a in jax.tree.leaves(spec)), (contender.rounds + 1) * (metrics + 2),
+        most, settings.memory, devices,
+    )  # fmt: skip
+    if contender.make.whole:  # curvatures and factorisations keep a processor busy by themselves
+        size = size._replace(group=1, groups=-(-most // devices))
+    return size
+
+
+def side_by_side(settings: Settings, contender: Contender, shape: Shape) -> list[tuple[int, bool, bool]]:
+    """What runs side by side, in tuning and in the run that is reported: programs that differ in it round differently.
+
+    Cases, folds and candidates. It follows from the shapes, unless the memory limit allows less.
+    """
+    runs = [(1, 1, len(settings.metrics))]
+    if settings.tunes(contender):
+        runs = [(settings.folds, len(contender.candidates), 1), (1, 2, len(settings.metrics))]
+    sizes = [size_of(settings, contender, shape, *numbers, most=1) for numbers in runs]
+    return [(size.group, *size.side_by_side) for size in sizes]
+
+
 def curves_of(
     settings: Settings, contender: Contender, shape: Shape, runs: Sequence[Callable[[], Runs]], folds: int,
     candidates: int, metrics: tuple[str, ...], count: Counter, most: int,
 ) -> Iterator[Curves]:  # fmt: skip
     """The curves of all runs, block by block; a last piece that is smaller runs in the program of the others."""
-    spec = params_spec(settings.model, shape.features, shape.outputs)
-    size = block_size(
-        shape, folds, candidates, sum(a.size for a in jax.tree.leaves(spec)),
-        (contender.rounds + 1) * (len(metrics) + 2), most, settings.memory, len(jax.local_devices()),
-    )  # fmt: skip
-    if contender.make.whole:  # curvatures and factorisations keep a processor busy by themselves
-        size = size._replace(group=1, groups=-(-most // len(jax.local_devices())))
+    size = size_of(settings, contender, shape, folds, candidates, len(metrics), most)
     program = Program(
         contender.make, settings.model, metrics, contender.rounds, contender.personal, settings.shared_batches,
         size.side_by_side, contender.settled,

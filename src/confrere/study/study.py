@@ -19,7 +19,7 @@ from confrere.study.cases import Case, Others, cases_of, seeded_silos
 from confrere.study.cell import Cell
 from confrere.study.contenders import Contender, contenders, with_baselines
 from confrere.study.result import StudyResult
-from confrere.study.runner import Counter, Progress, Settings, case_key, compute, initial
+from confrere.study.runner import Counter, Progress, Settings, case_key, compute, initial, side_by_side
 from confrere.study.store import Store, fingerprint
 from confrere.study.users import chosen_users, seed_numbers
 from confrere.study.written import algorithm_in_full, model_in_full
@@ -57,7 +57,8 @@ class Study:
         intervals: "resplit": seeds split the same rows anew, so that their results are not independent, and intervals
             are widened after Nadeau and Bengio (2003); "plain": seeds are independent. By default what the silos
             suggest: functions of the seed split the same rows anew unless they are synthetic.
-        memory: bytes that a block of experiments may take, about.
+        memory: bytes that a block of experiments may take, about. A limit that lets fewer experiments run side by side
+            may change the last bits of a result, so that a store keeps such cells apart.
 
     >>> import numpy as np, confrere as cf
     >>> rng = np.random.default_rng(0)
@@ -157,6 +158,7 @@ class Study:
             "model": [model.name, model.task, str(shapes), model_in_full(model, case.shape)],
             "algorithm": [contender.name, contender.make.maker, contender.static, contender.candidates],
             "steps": algorithm_in_full(contender, model, case.shape),
+            "blocks": side_by_side(self.settings, contender, case.shape),
             "run": [contender.rounds, shared, metrics, tune, folds, criterion],
             "machine": [versions(), str(jnp.result_type(float)), jax.default_backend()],
         })  # fmt: skip
