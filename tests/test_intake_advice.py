@@ -107,6 +107,50 @@ def test_free_text_in_one_silo_keeps_the_other_silos_words_in_too():
     assert not [e for e in silos.shared if "text" in e.what]
 
 
+def small_silos(silos, rows, values):
+    """Silos of a few rows each, with a column of the given values."""
+    count = silos * rows
+    numbers = np.random.default_rng(0).normal(size=count)
+    names = np.repeat([f"s{i:02d}" for i in range(silos)], rows)
+    return pd.DataFrame({"x": numbers, "text": values, "y": np.arange(count) % 2, "s": names})
+
+
+@pytest.mark.parametrize(("silos", "rows"), [(2, 5), (3, 9), (6, 4), (20, 2)])
+def test_identifiers_are_left_out_however_small_the_silos_are_and_stay_where_they_are(silos, rows):
+    values = [f"patient {i}" for i in range(silos * rows)]
+    with pytest.warns(DataWarning, match="column 'text' has nearly as many values as rows"):
+        found = load(small_silos(silos, rows, values))
+    assert found.feature_names == ("x",)
+    said = [entry for entry in found.shared if "'text'" in entry.what]
+    assert {(e.what, e.count) for e in said} == {("number of known and of different values of 'text'", 2)}
+    assert "patient" not in str(found.shared)
+
+
+def test_an_identifier_may_occur_twice():
+    values = [f"patient {i}" for i in range(48)]
+    values[1] = values[0]
+    with pytest.warns(DataWarning, match="column 'text' has nearly as many values as rows"):
+        assert load(small_silos(8, 6, values)).feature_names == ("x",)
+
+
+@pytest.mark.parametrize(("silos", "rows", "levels"), [(20, 2, 2), (30, 3, 4), (6, 4, 5), (50, 9, 50), (1, 9, 9)])
+def test_categories_of_small_silos_remain_features(silos, rows, levels):
+    values = np.random.default_rng(1).permutation([f"level {i % levels}" for i in range(silos * rows)])
+    assert len(load(small_silos(silos, rows, values)).feature_names) == 1 + (levels if levels > 2 else 1)
+
+
+def test_a_silo_that_knows_the_levels_speaks_for_those_with_few_rows():
+    given = small_silos(6, 4, [f"level {i}" for i in range(24)])
+    more = pd.DataFrame({"x": 0.5, "text": [f"level {i % 4}" for i in range(40)], "y": np.arange(40) % 2, "s": "big"})
+    assert "text=level 3" in load(pd.concat([given, more])).feature_names
+
+
+def test_small_silos_keep_a_column_that_is_named_as_a_category():
+    found = load(small_silos(6, 4, [f"level {i}" for i in range(24)]), categorical="text")
+    assert len(found.feature_names) == 25
+    assert not [e for e in found.shared if "different" in e.what]
+
+
 def test_a_category_with_many_values_can_be_insisted_on():
     given = table().assign(ward=[f"ward {i % 120}" for i in range(200)])
     with pytest.warns(DataWarning, match="column 'ward' has 120 levels and becomes as many features"):

@@ -40,7 +40,7 @@ def rebuilt(kind, plain):
 def leaves(kind, plain):
     """How many numbers and words a message holds; names of columns count where they are first said."""
     if kind is Survey:
-        return 1 + 2 * len(plain["kinds"]) + 1
+        return 1 + 2 * len(plain["kinds"]) + 1 + 2 * len(plain["few"])
     if kind is Classes:
         return len(plain["names"])
     words = sum(len(names) + 1 for names, _ in plain["levels"].values()) + len(plain["missing"])

@@ -17,11 +17,16 @@ from confrere.data.silos import Shared
 
 
 class Survey(NamedTuple):
-    """Which columns a silo has, what they hold, and what its label looks like ("text", "codes" or "numbers")."""
+    """Which columns a silo has, what they hold, and what its label looks like ("text", "codes" or "numbers").
+
+    Of categories with few known values the silo cannot tell whether they are names: it says how many values are known
+    and how many of them differ, so that this can be told from all silos' counts.
+    """
 
     silo: str
     kinds: Mapping[str, Kind]
     label: str
+    few: Mapping[str, tuple[int, int]]  # column -> known values, different ones
 
 
 class Classes(NamedTuple):
@@ -92,6 +97,10 @@ def record_survey(message: Survey) -> list[Shared]:
         Shared(message.silo, "names of columns", columns, "so that silos agree on the features"),
         Shared(message.silo, "kinds of columns", columns, "so that silos agree on the features"),
         Shared(message.silo, "kind of the label", 1, "so that silos agree on the task"),
+        *(
+            Shared(message.silo, f"number of known and of different values of {name!r}", 2, "to tell names from levels")
+            for name in message.few
+        ),
     ]
 
 

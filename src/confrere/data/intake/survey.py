@@ -13,6 +13,7 @@ FEW_CODES = 10  # so many different whole numbers may be classes
 MANY_LEVELS = 50
 NEARLY_ALL = 0.9
 FEW_ROWS = 10  # below, a category may well have as many levels as rows
+ENOUGH_PAIRS = 20  # of rows of one silo: a category of five levels repeats one in all but 2 % of cases
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,23 @@ def survey(tidied: Tidied, options: Options) -> Survey:
         free = found == "categorical" and name not in options.categorical and is_free_text(tidied.columns[name])
         return "text" if free else found
 
-    return Survey(tidied.name, {n: kind(n, k) for n, k in tidied.kinds.items()}, label_kind(tidied.label))
+    kinds = {n: kind(n, k) for n, k in tidied.kinds.items()}
+    unsure = [n for n, k in kinds.items() if k == "categorical" and n not in options.categorical]
+    counts = {name: known_and_different(tidied.columns[name]) for name in unsure}
+    few = {name: (known, levels) for name, (known, levels) in counts.items() if known < FEW_ROWS}
+    return Survey(tidied.name, kinds, label_kind(tidied.label), few)
+
+
+def known_and_different(column: pl.Series) -> tuple[int, int]:
+    """How many values are known, and how many of them differ."""
+    known = nameless(column).drop_nulls()
+    return len(known), known.n_unique()
 
 
 def is_free_text(column: pl.Series) -> bool:
     """Whether text has so many values that it is no category: names, notes, identifiers."""
-    rows, known = len(column), len(column) - column.null_count()
-    levels = nameless(column).drop_nulls().n_unique()
+    rows = len(column)
+    known, levels = known_and_different(column)
     return (levels > MANY_LEVELS and levels > rows / 2) or (known >= FEW_ROWS and levels >= NEARLY_ALL * known)
 
 
@@ -57,6 +68,7 @@ def agree(surveys: Sequence[Survey], options: Options) -> Plan:
     left_out: dict[str, str] = {}
     for name in names:
         kind = common_kind(name, surveys)
+        kind = "text" if kind == "categorical" and are_names(name, surveys) else kind
         if kind in ("numeric", "categorical"):
             columns[name] = kind
         else:
@@ -90,6 +102,22 @@ def common_kind(name: str, surveys: Sequence[Survey]) -> Kind:
         f"column {name!r} is {one} in silo {first!r}, but {two} in silo {second!r}: record it alike, "
         f"or name it in categorical, numeric or drop"
     )
+
+
+def are_names(name: str, surveys: Sequence[Survey]) -> bool:
+    """Whether a category of which every silo knows few values has as many of them as rows, as names and identifiers do.
+
+    Of c different values, equally frequent, two are the same with a chance of 1/c. Pairs within silos per repeated
+    value so estimate c, which must be half of all rows or more, and large enough not to be a matter of luck.
+    """
+    counts = [message.few.get(name) for message in surveys if message.kinds.get(name) == "categorical"]
+    few = [count for count in counts if count is not None]
+    if len(few) < len(counts):  # a silo knows enough values to say that it is a category
+        return False
+    rows = sum(known for known, _ in few)
+    repeated = sum(known - levels for known, levels in few)
+    pairs = sum(known * (known - 1) // 2 for known, _ in few)
+    return rows >= FEW_ROWS and pairs >= (repeated + 1) * max(ENOUGH_PAIRS, rows / 2)
 
 
 def are_classes(surveys: Sequence[Survey], options: Options) -> bool:

@@ -141,7 +141,8 @@ class Tables:
 
     def opening_of(self, table: Table) -> list[Shared]:
         """What a dealt silo says before any encoding: its columns, the kind of its label, and its classes."""
-        said = messages.record(messages.Survey(table.name, table.kinds, "numbers" if self.classes is None else "codes"))
+        label = "numbers" if self.classes is None else "codes"
+        said = messages.record(messages.Survey(table.name, table.kinds, label, {}))
         if self.classes is not None:
             names = tuple(self.classes[int(number)] for number in np.unique(table.y))
             said += messages.record(messages.Classes(table.name, names))
