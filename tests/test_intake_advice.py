@@ -182,6 +182,19 @@ def test_codes_are_noted_and_not_warned_about():
     assert silos.notes == ("column 'code' has a few whole numbers only; if they are codes, name it in categorical",)
 
 
+def test_classes_with_several_spellings_are_warned_about():
+    given = table()
+    given["y"] = np.random.default_rng(1).choice(["Yes", "yes", " yes", "no", "not  known", "Not known"], 200)
+    with pytest.warns(DataWarning, match="the label 'y' has classes that differ only in case or blanks") as told:
+        silos = load(given)
+    assert silos.label_names == ("Not known", "Yes", "no", "not  known", "yes")
+    assert [str(w.message).split(", ")[1] for w in told] == [
+        "'Not known' and 'not  known': spell them alike if they are one",
+        "'Yes' and 'yes': spell them alike if they are one",
+    ]
+    assert set(silos.notes) >= {str(w.message) for w in told}
+
+
 def test_names_that_look_alike_are_noted():
     rng = np.random.default_rng(7)
     silos = load(table().assign(**{"Age ": rng.normal(size=200), "age": rng.normal(size=200)}))

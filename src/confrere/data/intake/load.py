@@ -118,6 +118,7 @@ def load(
     suspicious, odd = advise(tables, plan, classes)
     cautions = (
         *without_label(tidied, unlabelled),
+        *spellings(classes, options),
         *plan.left_out.values(),
         *source.notes,
         *suspicious,
@@ -177,6 +178,16 @@ def durations(raws: Sequence[Raw], options: Options) -> list[str]:
     schemas = [raw.frame.schema for raw in raws]
     names = dict.fromkeys(n for schema in schemas for n, dtype in schema.items() if dtype == pl.Duration)
     return [f"column {name!r} holds durations, taken as days" for name in names if name not in options.drop]
+
+
+def spellings(classes: Sequence[str] | None, options: Options) -> list[str]:
+    """Classes whose names differ only in case or blanks: perhaps one class with several spellings."""
+    spelt: dict[str, list[str]] = {}
+    for name in classes or ():
+        spelt.setdefault("".join(name.casefold().split()), []).append(name)
+    several = [" and ".join(map(repr, alike)) for alike in spelt.values() if len(alike) > 1]
+    what = f"the label {options.label!r} has classes that differ only in case or blanks"
+    return [f"{what}, {alike}: spell them alike if they are one" for alike in several]
 
 
 def lookalikes(plan: Plan) -> list[str]:
