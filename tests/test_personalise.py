@@ -291,3 +291,33 @@ def test_the_comparison_has_the_named_algorithms_and_test_rows(silos):
     ]  # fmt: skip
     assert table["log_loss"].is_finite().all()
     assert table["test_log_loss"][0] == pytest.approx(table["test_log_loss"][1], abs=1e-3)
+
+
+@pytest.fixture(scope="module")
+def signs(silos):
+    """The same silos, their labels written as -1 and 1."""
+    return cf.Silos.from_arrays([(s.X, 2.0 * s.y - 1) for s in silos.silos], names=silos.names)
+
+
+def test_labels_that_are_signs_are_refused_with_what_to_write(signs):
+    advice = r"write them as 0 and 1 \(y > 0\) and say label_names=\['-1', '1'\]"
+    with pytest.raises(ValueError, match=rf"the labels are -1 and 1\. If they are classes, {advice}; if amounts"):
+        cf.personalise(signs, "a")
+    with pytest.raises(ValueError, match=rf"silo 'a' has the label -1\.0, which is no class number.*{advice}"):
+        cf.personalise(signs, "a", model=cf.models.logistic())
+    with pytest.raises(ValueError, match=advice):
+        cf.Study(signs, cf.models.logistic(), [cf.local(lr=0.1)], seeds=1).run()
+
+
+def test_what_is_advised_for_signs_gives_predictions_that_are_signs(signs, answer):
+    written = [(s.X, s.y > 0) for s in signs.silos]
+    advised = cf.personalise(cf.Silos.from_arrays(written, names=signs.names, label_names=["-1", "1"]), "a")
+    X = np.random.default_rng(1).normal(size=(7, 3))
+    np.testing.assert_array_equal(advised.model.predict(X).astype(float), 2.0 * answer.model.predict(X) - 1)
+
+
+def test_other_negative_numbers_are_amounts():
+    from confrere.answers.personalise import fitting_model
+
+    for labels in ([-1, 0, 1], [-1, -1, -1], [-2, 2, 2]):
+        assert fitting_model(cf.Silos.from_arrays([(np.eye(3), labels)])).task == "regression"

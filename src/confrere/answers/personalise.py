@@ -15,7 +15,7 @@ from confrere.answers.trials import ROUNDS, Progress, best, case_of, settings, t
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
-from confrere.data.silos import Shared, Silos
+from confrere.data.silos import AS_CLASSES, Shared, Silos, signs_only
 from confrere.history import History
 from confrere.models import Model, linear, logistic
 from confrere.simulate import check_types, simulate
@@ -159,13 +159,17 @@ def no_better_than_the_mean(silos: Silos, user: int, model: Model, score: float)
 
 
 def fitting_model(silos: Silos) -> Model:
-    """Logistic regression for classes, linear regression for numbers."""
+    """Logistic regression for classes, linear regression for numbers; labels -1 and 1 may be either: refused."""
     if not isinstance(silos, Silos):
         raise TypeError(f"silos are what e.g. Silos.from_arrays(...) returns, not {type(silos).__name__}")
     if silos.label_names is not None:
         return logistic()
     if silos.encoding is not None:  # a table's classes have names: these are amounts
         return linear()
+    if signs_only(s.y for s in silos.silos):
+        raise ValueError(
+            f"the labels are -1 and 1. If they are classes, {AS_CLASSES}; if amounts, say model=models.linear()"
+        )
     whole = all((s.y == s.y.astype(int)).all() and s.y.min() >= 0 and s.y.max() < MOST_CLASSES for s in silos.silos)
     return logistic() if whole else linear()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PartName = Literal["train", "validation", "test"]
 PARTS: tuple[str, ...] = get_args(PartName)
+AS_CLASSES = "write them as 0 and 1 (y > 0) and say label_names=['-1', '1']"
 __all__ = ["PARTS", "Hand", "Kind", "PartName", "Pool", "Shared", "Silo", "Silos", "Source", "Split", "part_number"]
 
 
@@ -76,7 +77,8 @@ class Silos:
     ) -> "Silos":
         """From one (X, y) pair per silo, all rows for training. Numbers are taken as they are.
 
-        Labels of a classification are class numbers 0, 1, ...; use `split` to set test rows aside.
+        Labels of a classification are class numbers 0, 1, ...; use `split` to set test rows aside. Labels -1 and 1 are
+        amounts unless they are written as 0 and 1, with `label_names=["-1", "1"]` so that predictions have their names.
         """
         pairs = list(arrays)
         if not pairs:
@@ -288,8 +290,9 @@ class Silos:
         for silo in self.silos:
             wrong = (silo.y < 0) | (silo.y != np.floor(silo.y))
             if wrong.any():
+                hint = f"{AS_CLASSES}; " if signs_only(s.y for s in self.silos) else ""
                 raise ValueError(
-                    f"silo {silo.name!r} has the label {silo.y[wrong][0]}, which is no class number (0, 1, ...); "
+                    f"silo {silo.name!r} has the label {silo.y[wrong][0]}, which is no class number (0, 1, ...); {hint}"
                     "for a regression choose a model such as models.linear()"
                 )
         highest = max(int(s.y.max(initial=0)) for s in self.silos) + 1
@@ -344,6 +347,15 @@ def fold_numbers(y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
     fold = np.empty(len(y), np.int64)
     fold[order] = (np.arange(len(y)) + rng.integers(k)) % k
     return fold
+
+
+def signs_only(labels: Iterable[np.ndarray]) -> bool:
+    """Whether all labels are -1 or 1, and both occur: classes, as many programs write them.
+
+    >>> signs_only([np.array([1, 1]), np.array([-1.0, 1.0])])
+    True
+    """
+    return {value for y in labels for value in np.unique(y).tolist()} == {-1, 1}
 
 
 def fits_int32(y: np.ndarray) -> bool:
