@@ -6,7 +6,7 @@ names and the library's version, unless they were given functions to work with.
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -20,7 +20,7 @@ from confrere.study.cases import Shape
 from confrere.study.contenders import Contender
 from confrere.study.store import fingerprint
 
-Spec = jax.ShapeDtypeStruct
+Spec: Any = jax.ShapeDtypeStruct
 
 
 def model_in_full(model: Model, shape: Shape) -> str:
@@ -74,9 +74,10 @@ def is_ours(maker: Callable[..., Any]) -> bool:
 
 def holds_functions(thing: Any) -> bool:
     """Whether a static argument is or holds a function, whose name does not tell what it does."""
-    if isinstance(thing, Mapping):
-        return any(map(holds_functions, thing.values()))
-    return any(map(holds_functions, thing)) if isinstance(thing, tuple | list | frozenset) else callable(thing)
+    parts = thing.values() if isinstance(thing, Mapping) else thing
+    if isinstance(parts, Iterable) and not isinstance(parts, str):
+        return any(map(holds_functions, parts))
+    return callable(thing)
 
 
 def numbers_spec(*shape: int) -> Any:

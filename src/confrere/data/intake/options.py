@@ -46,8 +46,8 @@ def make_options(
     if missing is not None and not isinstance(missing, Mapping):
         raise TypeError(f"missing must give values by column, as in {{'chol': [0]}}, not {missing!r}")
     gone = {str(name): as_values(values) for name, values in (missing or {}).items()}
-    named = [names(what, given) for what, given in (("drop", drop), ("categorical", categorical), ("numeric", numeric))]
-    options = Options(label, *named, gone, scale, task, min_level)
+    dropped, levels, numbers = names("drop", drop), names("categorical", categorical), names("numeric", numeric)
+    options = Options(label, dropped, levels, numbers, gone, scale, task, min_level)
     for name in options.categorical:
         if name in options.numeric:
             raise ValueError(f"column {name!r} is named both in categorical and in numeric")
