@@ -41,11 +41,16 @@ class Heard(NamedTuple):
     make_history: Callable[[], History]
 
 
-def by_evidence(silos: Silos, user: int, model: Model, share: Share, min_cell: int, prevalence: float | None) -> Heard:
-    """Run the exchange, let the user judge, and say what came of it."""
+def by_evidence(
+    silos: Silos, user: int, model: Model, share: Share, min_cell: int, prevalence: float | None, rows_each: int
+) -> Heard:
+    """Run the exchange, let the user judge, and say what came of it.
+
+    `rows_each`: rows that every silo is padded to, the same for all users, so that they share one program.
+    """
     recipe = evidence(user, share=share, min_cell=min_cell)
     names = CANDIDATES
-    block = silos.block("train", round_up(max(len(s.y) for s in silos.silos)))
+    block = silos.block("train", round_up(rows_each))
     block = on_devices(block, model)
     params = initial_params(model, silos, jax.random.key(0))
     setup = Setup(recipe.bound, model, (), False, ())

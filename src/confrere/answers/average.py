@@ -108,4 +108,4 @@ def eroded_relevance(
 
 def label(trial: Trial) -> str:
     """A candidate's name with its numbers."""
-    return f"{trial.name} ({numbers_in_words(trial)})"
+    return f"{trial.name} ({numbers_in_words(trial.numbers)})"

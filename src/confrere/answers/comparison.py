@@ -45,7 +45,7 @@ def compared(
         )
         fitted = Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units)
         rows.append({
-            "algorithm": trial.name, how.criterion: trial.score, "numbers": numbers_in_words(trial),
+            "algorithm": trial.name, how.criterion: trial.score, "numbers": numbers_in_words(trial.numbers),
             **on_test_rows(case, fitted),
         })  # fmt: skip
     if names is LINEAR:

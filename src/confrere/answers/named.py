@@ -1,12 +1,11 @@
 """An algorithm that the user asks for: its open numbers tuned on the user's rows, then run on all of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from confrere import algorithms
-from confrere.answers.trials import Trial
 from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.history import History
@@ -48,6 +47,6 @@ def kept_weight(history: History, silos: Silos, user: int) -> dict[str, float]:
     return {name: float(kept[i]) for i, name in enumerate(silos.names) if i != user}
 
 
-def numbers_in_words(trial: Trial) -> str:
+def numbers_in_words(numbers: Mapping[str, float]) -> str:
     """lr 0.3, p_d 0.01."""
-    return ", ".join(f"{name} {value:g}" for name, value in trial.numbers.items())
+    return ", ".join(f"{name} {float(value):g}" for name, value in numbers.items())

@@ -9,17 +9,16 @@ from confrere.answers.answer import Answer, AnswerWarning
 from confrere.answers.auto import by_evidence
 from confrere.answers.average import by_average
 from confrere.answers.comparison import compared
-from confrere.answers.named import asked_for, kept_weight, listened_to, numbers_in_words
+from confrere.answers.named import asked_for
 from confrere.answers.predictor import Predictor
+from confrere.answers.ready import sent_in_rounds, told_of
 from confrere.answers.trials import ROUNDS, Progress, best, case_of, settings, trials
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
-from confrere.data.silos import AS_CLASSES, Shared, Silos, signs_only
-from confrere.history import History
+from confrere.data.silos import AS_CLASSES, Silos, signs_only
 from confrere.models import Model, linear, logistic
 from confrere.simulate import check_types, simulate
-from confrere.study.units import AS_THEY_ARE, Units
 
 MOST_CLASSES = 20
 
@@ -87,7 +86,8 @@ def personalise(
     if algorithm != "auto":
         return named_answer(answer, silos, place, algorithm, model, others, grid, rounds, seed, progress)
     if model.name in ("linear", "logistic"):
-        heard = by_evidence(seen, place, model, share, min_cell, prevalence)
+        rows = max(len(s.y) for s in silos.silos) if others == "all" else max(silos.sizes("train"))
+        heard = by_evidence(seen, place, model, share, min_cell, prevalence, rows)
         said = heard._asdict()
         predictor = Predictor.of(model, [(1.0, said.pop("params"))], silos, place)
         return answer(predictor, algorithm="auto (evidence-weighted borrowing)", **said)
@@ -124,29 +124,8 @@ def named_answer(
     [some] = trials(case, how, {name: given}, grid, rounds, progress)
     trial = best(some)
     history = simulate(trial.recipe(user), model, case.silos, trial.contender.rounds, seed, user=user, metrics=())
-    weights = listened_to(history, silos, user)
-    relevance = kept_weight(history, silos, user) if name == "weight_erosion" else {}
-    tuned = f"{name} with {numbers_in_words(trial)}" if trial.numbers else name
-    reason = " ".join([
-        f"As asked, {tuned}.", words.whom_it_listened_to(silos.names[user], weights, 0.0),
-        *words.who_was_left_out(relevance, (), ()),
-    ])  # fmt: skip
-    return answer(
-        Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), algorithm=name, weights=weights,
-        prior=0.0, relevance=relevance, candidates={tuned: 1.0}, scores={tuned: trial.score}, refused=(), silent=(),
-        shared=sent_in_rounds(silos, user, history, case.units), reason=reason, notes=(), make_history=lambda: history,
-    )  # fmt: skip
-
-
-def sent_in_rounds(silos: Silos, user: int, history: History, units: Units) -> tuple[Shared, ...]:
-    """What left each silo while an algorithm ran; tuning ran it once more for every fold and set of numbers."""
-    sent = history.bytes_up.sum(axis=0)
-    scale = "mean and standard deviation of the training labels, so that a network can learn them"
-    return (() if units == AS_THEY_ARE else (Shared(silos.names[user], scale, 2, "training"),)) + tuple(
-        Shared(name, f"messages of {history.rounds} rounds of {history.algorithm}, in bytes", int(sent[i]), "training")
-        for i, name in enumerate(silos.names)
-        if sent[i] > 0
-    )
+    said = told_of(history, silos, user, trial.score, case.units)
+    return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), **said)
 
 
 def no_better_than_the_mean(silos: Silos, user: int, model: Model, score: float) -> tuple[str, ...]:

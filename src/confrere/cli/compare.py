@@ -8,6 +8,7 @@ import typer
 from confrere.cli import inputs
 from confrere.cli.common import for_people, print_json, progress_bar, start_jax
 
+Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html into the folder of the run.")]
 Out = Annotated[Path, typer.Option(help="The folder for the run; a new one.")]
 
 
@@ -30,6 +31,7 @@ def compare(
     missing: inputs.Missing = None,
     scale: inputs.Scale = "shared",
     task: inputs.Task = None,
+    report: Report = True,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -57,12 +59,13 @@ def compare(
         if named:
             given["study"]["algorithms"] = list(named)
         config: Config = checked(given, "", Path("the command line")).beside(Path.cwd())
-        carry_out(lambda runs, progress: runs.run(config, out, progress), json, quiet)
+        carry_out(lambda runs, progress: runs.run(config, out, progress), report, json, quiet)
 
 
 def run(
     file: Annotated[Path, typer.Argument(help="A study.toml; `confrere init` writes one.", show_default=False)],
     out: Out = Path("confrere-run"),
+    report: Report = True,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -72,18 +75,19 @@ def run(
         from confrere.runs.config import read_config
 
         config = read_config(file)
-        carry_out(lambda runs, progress: runs.run(config, out, progress), json, quiet)
+        carry_out(lambda runs, progress: runs.run(config, out, progress), report, json, quiet)
 
 
 def resume(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    report: Report = True,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
     """Continue a run that was interrupted; it ends with the same numbers, to the last digit."""
     with for_people():
         start_jax()
-        carry_out(lambda runs, progress: runs.resume(folder, progress), json, quiet)
+        carry_out(lambda runs, progress: runs.resume(folder, progress), report, json, quiet)
 
 
 def init(
@@ -106,31 +110,35 @@ def init(
             print(f"{file} is written. Run it with: confrere run {file}")
 
 
-def carry_out(begin: Any, json: bool, quiet: bool) -> None:
-    """Run with a progress bar, and show what came out."""
+def carry_out(begin: Any, wanted: bool, json: bool, quiet: bool) -> None:
+    """Run with a progress bar, show what came out, and write the report."""
+    from confrere.cli.report import write
     from confrere.runs import run as runs
     from confrere.runs.summary import summary
 
     with progress_bar("Experiments", hidden=quiet or json) as progress:
         finished = begin(runs, progress)
-    report = summary(finished)
+    found = summary(finished)
+    if not json:
+        show(found, quiet)
+    page = write(finished, quiet or json) if wanted else None
     if json:
-        print_json(report)
-    else:
-        show(report, quiet)
+        print_json(found | {"report": None if page is None else str(page)})
+    elif page is not None:
+        print(f"Report: {page}")
 
 
-def show(report: dict[str, Any], quiet: bool) -> None:
+def show(found: dict[str, Any], quiet: bool) -> None:
     """Means by user, and differences with training alone and with FedAvg."""
     from confrere.cli.comparison_tables import show_differences, show_means
 
     if not quiet:
-        for note in report["notes"]:
+        for note in found["notes"]:
             print(f"note: {note}")
-    for name, value in report["overridden"].items():
+    for name, value in found["overridden"].items():
         print(f"chosen by hand: {name} {value}")
-    metrics = " / ".join(report["metrics"])
-    show_means(f"{metrics} on the user's test rows, mean over {report['seeds']} splits", report["users"])
-    for algorithm, differences in report["differences"].items():
+    metrics = " / ".join(found["metrics"])
+    show_means(f"{metrics} on the user's test rows, mean over {found['seeds']} splits", found["users"])
+    for algorithm, differences in found["differences"].items():
         show_differences(f"{algorithm} minus the other, 95 % intervals", differences)
-    print(f"Run: {report['folder']}")
+    print(f"Run: {found['folder']}")

@@ -3,25 +3,42 @@
 from collections.abc import Sequence
 
 from confrere.report.contents import Estimate, Gain, Help, Score, Verdict, Worth
-from confrere.report.metrics import ALONE, EVERYBODY, MAIN, algorithm_title, amount, better_when_larger, between, gained
+from confrere.report.metrics import (
+    ALONE,
+    DESCENT,
+    EVERYBODY,
+    MAIN,
+    algorithm_title,
+    amount,
+    better_when_larger,
+    between,
+    gained,
+)
 from confrere.study.cell import When
 from confrere.study.result import ALL, StudyResult
 
 SHOWN = ("accuracy", "log_loss", "auroc", "rmse")
 DECISIVE = ("accuracy", "log_loss", "rmse")  # on which the verdict rests
+LONELY = (ALONE, DESCENT)  # what stands for training alone, the better first
 
 
 def main_algorithm(result: StudyResult) -> str:
-    """The algorithm that the report is about: auto, or the first that is no baseline."""
+    """The algorithm that the report is about: auto, or the first that is no baseline, or FedAvg."""
     known = result.algorithms
-    others = [name for name in known if name not in (ALONE, EVERYBODY)]
-    return next((name for name in MAIN if name in known), (others or list(known))[0])
+    others = [name for name in known if name not in (*LONELY, EVERYBODY)]
+    return next((name for name in (*MAIN, *others, EVERYBODY) if name in known), known[0])
+
+
+def alone_in(result: StudyResult, main: str) -> str | None:
+    """What stands for training alone; None if nothing does, or if nothing else was studied."""
+    return None if main in LONELY else next((name for name in LONELY if name in result.algorithms), None)
 
 
 def rivals_of(result: StudyResult, main: str) -> tuple[str, ...]:
     """Training alone and one model for all, as far as they were studied; else everything else."""
-    rivals = tuple(name for name in (ALONE, EVERYBODY) if name in result.algorithms and name != main)
-    return rivals or tuple(name for name in result.algorithms if name != main)
+    rivals = (alone_in(result, main), EVERYBODY if EVERYBODY in result.algorithms and main != EVERYBODY else None)
+    found = tuple(name for name in rivals if name is not None)
+    return found or tuple(name for name in result.algorithms if name != main)
 
 
 def helped(result: StudyResult, user: str, main: str, at: When) -> Help:
@@ -34,9 +51,31 @@ def helped(result: StudyResult, user: str, main: str, at: When) -> Help:
         if row["user"] == user
     )
     gains = tuple(gain_on(result, user, main, rival, m, at) for m in metrics for rival in rivals_of(result, main))
-    worth = was_it_worth_it([g.verdict for g in gains if g.rival == gains[0].rival and g.metric in DECISIVE])
-    said = (answer_in_words(user, worth, gains), *(gain_in_words(g, main, scores) for g in gains if decisive(g)))
-    return Help(main, scores, gains, worth, tuple(said) if gains else ())
+    alone = [g for g in gains if g.rival == alone_in(result, main)]
+    worth = was_it_worth_it([g.verdict for g in alone if decisive(g)])
+    answer = answer_in_words(user, worth, alone) if alone else nothing_to_hold_it_against(main)
+    told = (gain_in_words(g, main, scores) for g in gains if decisive(g))
+    return Help(main, scores, gains, worth, (answer, *told, *not_studied(result, main)))
+
+
+def nothing_to_hold_it_against(main: str) -> str:
+    """Why the question cannot be answered.
+
+    >>> nothing_to_hold_it_against("ridge_local")
+    'Not known: only training alone was studied, and nothing that learns together.'
+    """
+    if main in LONELY:
+        return "Not known: only training alone was studied, and nothing that learns together."
+    return (
+        f"Not known: training alone was not studied, so that there is nothing to hold {algorithm_title(main)} against."
+    )
+
+
+def not_studied(result: StudyResult, main: str) -> list[str]:
+    """That there is no model for all to compare with."""
+    if EVERYBODY in result.algorithms or main in LONELY:
+        return []
+    return [f"Nothing is said of {algorithm_title(EVERYBODY)}: it was not among the algorithms of this study."]
 
 
 def decisive(gain: Gain) -> bool:

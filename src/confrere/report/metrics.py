@@ -6,7 +6,7 @@ from confrere.report.contents import Estimate
 from confrere.study.tuning import larger_is_better
 
 MINUS = "\N{MINUS SIGN}"
-ALONE, EVERYBODY = "ridge_local", "fedavg"
+ALONE, DESCENT, EVERYBODY = "ridge_local", "local", "fedavg"  # training alone: the optimum, or as far as steps lead
 MAIN = ("auto", "evidence")  # what the report is about, if it is there
 ALGORITHMS = {
     "auto": "learning together (auto)",
@@ -14,7 +14,7 @@ ALGORITHMS = {
     ALONE: "training alone",
     EVERYBODY: "one model for all (FedAvg)",
     "weight_erosion": "Weight Erosion",
-    "local": "training alone (gradient descent)",
+    DESCENT: "training alone (gradient descent)",
     "fedsgd": "one model for all (FedSGD)",
     "fine_tuned": "FedAvg, fine-tuned",
     "ditto": "Ditto",

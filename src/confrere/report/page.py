@@ -6,17 +6,20 @@ import os
 from pathlib import Path
 
 from confrere._version import __version__
+from confrere.disk import write_whole
 from confrere.report import figures, html
 from confrere.report.contents import Contents, Hospital, Worth
 from confrere.report.figures import Row, style_of
+from confrere.report.helping import LONELY
 from confrere.report.html import escape
-from confrere.report.metrics import algorithm_title, amount, metric_of, number
+from confrere.report.metrics import EVERYBODY, MAIN, algorithm_title, amount, metric_of, number
 from confrere.report.sections import anchor, estimate_cell, questions, shown_metrics
 from confrere.report.style import STYLE
 
 ANSWERS: dict[Worth, str] = {
     "yes": "yes", "no": "no", "mixed": "it depends", "unclear": "not certain", "unknown": "not known",
 }  # fmt: skip
+RIVALS = {**dict.fromkeys(LONELY, "one trained alone"), EVERYBODY: "one trained for all"}
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -48,7 +51,7 @@ def write_report(contents: Contents, path: "str | os.PathLike[str]") -> Path:
     target = Path(path)
     text = page(contents)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    write_whole(target, text)
     return target
 
 
@@ -70,16 +73,31 @@ def opening(contents: Contents) -> str:
         "artificial": f" The {contents.people} are real, but their division into silos is artificial.",
         "synthetic": " The data are invented.",
     }.get(contents.kind, "")
-    said = [
-        f"{contents.origin}: {rows} {contents.people} in {count} silos. For each {contents.place} below, a model was "
-        f"made for its own {contents.people}, learning from the others as far as that helps, and compared with one "
-        f"trained alone and one trained for all.{kind}"
-    ]
+    said = [f"{contents.origin}: {rows} {contents.people} in {count} silos. {what_was_done(contents)}{kind}"]
     said += [f"Chosen by the user: {'; '.join(contents.overridden)}."] if contents.overridden else []
     links = "".join(f'<li><a href="#{anchor(h.name)}-1">{escape(h.name)}</a></li>' for h in contents.hospitals)
     nav = f'<nav aria-label="On this page"><ul>{links}<li><a href="#engineer">For the engineer</a></li></ul></nav>'
     notes = html.folded(f"{len(contents.notes)} notes on the data", listing(contents.notes)) if contents.notes else ""
     return html.paragraphs(said, "lead") + nav + notes
+
+
+def what_was_done(contents: Contents) -> str:
+    """Which model the page is about, and what it is compared with."""
+    found = contents.hospitals[0].help
+    rivals = [RIVALS.get(r, algorithm_title(r)) for r in dict.fromkeys(g.rival for g in found.gains)]
+    against = f", and compared with {' and '.join(rivals)}" if rivals else "; there is nothing to compare it with"
+    return f"For each {contents.place} below, {what_was_made(found.main, contents.people)}{against}."
+
+
+def what_was_made(main: str, people: str) -> str:
+    """The model that the page is about, in words."""
+    if main == EVERYBODY:
+        return "the one model of all silos together (FedAvg) was taken"
+    how = {
+        **dict.fromkeys(MAIN, ", learning from the others as far as that helps"),
+        **dict.fromkeys(LONELY, ", which learned from nobody else"),
+    }.get(main, f" by {algorithm_title(main)}")
+    return f"a model was made for its own {people}{how}"
 
 
 def listing(words: tuple[str, ...]) -> str:

@@ -4,6 +4,7 @@
     journal.jsonl    when it began, on which data, when it was resumed and when it ended
     cells/           every finished cell, written to the disk and renamed: there as a whole or not at all
     study.json, cells.parquet, curves.parquet     the result, once all cells are there
+    report.html      the page, if it is wanted (see runs/report.py)
 
 A cell has the same bits whichever others run beside it, so that a run that was interrupted, at any moment, and resumed
 ends as one that was not.
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 from confrere import algorithms, models
 from confrere.answers.personalise import fitting_model
 from confrere.data.choose import chosen_silos
+from confrere.data.fetch import DataNotFound
 from confrere.data.silos import Silos
 from confrere.disk import write_through, write_whole
 from confrere.models import Model
@@ -56,15 +58,34 @@ def run(config: Config, folder: str | os.PathLike[str], progress: Progress | Non
 def resume(folder: str | os.PathLike[str], progress: Progress | None = None) -> Finished:
     """Continue a run where it stopped; the data must be what they were. A finished run is only read."""
     place = Path(folder)
+    config, silos = what_was_begun(place)
+    begun = any(entry["event"] == "begun" for entry in journal(place))
+    note(place, "resumed" if begun else "begun", data=digest_of(silos))
+    return carried_out(config, place, silos, study_of(config, silos), progress)
+
+
+def opened(folder: str | os.PathLike[str]) -> Finished:
+    """A run that came to its end, read from its folder; nothing is computed and nothing is written."""
+    place = Path(folder)
+    config, silos = what_was_begun(place)
+    if not (place / RESULT).is_file():
+        raise ValueError(f"the run in {place} is not finished: `confrere resume {place}` goes on with it")
+    return Finished(place, config, silos, StudyResult.load(place))
+
+
+def what_was_begun(place: Path) -> tuple[Config, Silos]:
+    """What the run in a folder is about, and its data, which must be there and what they were."""
     if not (place / CONFIG).is_file():
         raise FileNotFoundError(f"{place} holds no run: there is no {CONFIG} in it")
     config = Config.model_validate_json((place / CONFIG).read_text(encoding="utf-8"))
-    silos = chosen_silos(config.choice())
+    try:
+        silos = chosen_silos(config.choice())
+    except FileNotFoundError as problem:
+        raise DataNotFound(f"the data of the run in {place} are gone: {problem}") from problem
     begun = [entry for entry in journal(place) if entry["event"] == "begun"]
     if begun and begun[0]["data"] != digest_of(silos):
         raise ValueError(f"the data have changed since the run in {place} began: begin a new one")
-    note(place, "resumed" if begun else "begun", data=digest_of(silos))
-    return carried_out(config, place, silos, study_of(config, silos), progress)
+    return config, silos
 
 
 def carried_out(config: Config, place: Path, silos: Silos, study: Study, progress: Progress | None) -> Finished:

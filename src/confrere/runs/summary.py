@@ -20,7 +20,7 @@ def summary(finished: Finished) -> dict[str, Any]:
         "folder": str(finished.folder), "origin": finished.silos.origin, "kind": finished.silos.kind,
         "seeds": len(result.config["seeds"]), "metrics": list(metrics), "algorithms": list(result.algorithms),
         "users": means(result, metrics), "notes": list(finished.silos.notes),
-        "overridden": finished.config.choice().overridden,
+        "overridden": finished.config.overridden,
         "differences": {
             a: {b: differences(result, a, b, metrics) for b in rivals if b != a}
             for a in result.algorithms if any(b != a for b in rivals)

@@ -1,0 +1,93 @@
+"""The report on a run: the study's result, and for every user the model of one of its splits."""
+
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from confrere.answers import Answer, AnswerWarning, personalise
+from confrere.answers.ready import ready_answer
+from confrere.core import Recipe
+from confrere.data.silos import Silos
+from confrere.report import Contents, report_on, write_report
+from confrere.report.helping import main_algorithm
+from confrere.report.metrics import MAIN
+from confrere.runs.run import Finished, Progress, journal, study_of
+from confrere.study import Study, StudyResult
+from confrere.study.cases import seeded_silos
+
+PAGE = "report.html"
+WORDS: dict[str, dict[str, str]] = {  # of data sets whose rows are no patients
+    "titanic": {
+        "title": "Who should learn with whom? Four groups of Titanic passengers", "people": "passengers",
+        "place": "group",
+    },
+}  # fmt: skip
+
+
+def write_run_report(
+    finished: Finished,
+    users: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    page: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the report of a run, by default into its folder: there as a whole or not at all."""
+    contents = run_contents(finished, users, groups, progress)
+    return write_report(contents, finished.folder / PAGE if page is None else page)
+
+
+def run_contents(
+    finished: Finished,
+    users: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> Contents:
+    """All that the report of a run says; `progress` is called after every user."""
+    config, result = finished.config, finished.result
+    chosen = list(result.users if users is None else dict.fromkeys(users))
+    for user in chosen:
+        if user not in result.users:
+            raise ValueError(f"the run in {finished.folder} has no user {user!r}; it has {', '.join(result.users)}")
+    study = study_of(config, finished.silos)
+    [(seed, split)] = seeded_silos(finished.silos, study.seeds[:1])
+    main = main_algorithm(result)
+    answers: dict[str, Answer] = {}
+    for user in chosen:
+        answers[user] = answer_of(study, split, seed, user, result, main)
+        if progress is not None:
+            progress(len(answers), len(chosen))
+    named = config.data.path if isinstance(config.data.path, str) else ""
+    return report_on(
+        split, chosen, result, answers, groups=groups, main=main, seconds=seconds_of(finished.folder),
+        overridden=[f"{name}: {value}" for name, value in config.overridden.items()], **WORDS.get(named, {}),
+    )  # fmt: skip
+
+
+def answer_of(study: Study, split: Silos, seed: int, user: str, result: StudyResult, main: str) -> Answer:
+    """The model that the study measured for a user on one split, with its numbers as they were tuned there."""
+    model, others = study.settings.model, study.settings.others
+    if main in MAIN:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AnswerWarning)  # they are among its notes
+            return personalise(split, user, "auto", model, others=others)
+    contender = next(c for c in study.contenders if c.name == main)
+    [cell] = [c for c in result.of(main, user) if c.seed == seed]
+    numbers = dict(cell.hyper[cell.row("last")])
+    place = split.index(user)
+    hyper: dict[str, Any] = numbers | ({"user": place} if contender.personal else {})
+    recipe = Recipe(contender.make, contender.static, hyper, contender.name)
+    key = study.key(main, place, seed, contender.candidates.index(numbers))
+    start = study.start(seed, split)
+    return ready_answer(split, place, recipe, model, contender.rounds, others=others, seed=key, params=start)
+
+
+def seconds_of(folder: Path) -> dict[str, float]:
+    """How long the run took, if nothing interrupted it."""
+    first, *rest = [*journal(folder), None]
+    if first is None or first["event"] != "begun" or not rest or rest[0] is None or rest[0]["event"] != "finished":
+        return {}
+    began, ended = (time.mktime(time.strptime(e["time"], "%Y-%m-%dT%H:%M:%SZ")) for e in (first, rest[0]))
+    return {"the whole comparison": ended - began}
