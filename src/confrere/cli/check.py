@@ -55,9 +55,9 @@ def show(report: dict[str, Any]) -> None:
         table.add_column(title)
     for name, silo in report["silos"].items():
         mine = " (yours)" if name == report["own"] else ""
-        table.add_row(name + mine, str(silo["rows"]), in_words(silo["label"], few), ", ".join(silo["absent"]) or "none")
+        table.add_row(name + mine, str(silo["rows"]), in_words(silo["label"], few), ", ".join(lacking(silo)) or "none")
     console.print(table)
-    columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few rows to say")
+    columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few to give the number")
     names = list(dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]))
     columns.add_column("Column")
     columns.add_column("Kind")
@@ -69,21 +69,30 @@ def show(report: dict[str, Any]) -> None:
         columns.add_row(column, kind, *(gap(f, few) for f in found))
     console.print(columns)
     print(f"{report['shared']} quantities left the silos so that their features agree.")
-    for note in report["notes"]:
+    for note in (*report["quirks"], *report["notes"]):
         print(f"- {note}")
-    if not report["notes"]:
+    if not report["quirks"] and not report["notes"]:
         print("Nothing to mend was found.")
+
+
+def lacking(silo: dict[str, Any]) -> list[str]:
+    """Columns that a silo has not, or has no value of."""
+    return [*silo["absent"], *(f"{name} (no value)" for name, found in silo["columns"].items() if found["known"] == 0)]
 
 
 def in_words(label: dict[str, Any], few: str) -> str:
     """Counts of classes, or mean and spread."""
     if "mean" in label:
         return few if label["mean"] is None else f"mean {label['mean']:.4g}, std {label['std']:.3g}"
-    return ", ".join(f"{name} {few if count is None else count}" for name, count in label.items())
+    told = [f"{name} {count}" for name, count in label.items() if count is not None]
+    hidden = [name for name, count in label.items() if count is None]
+    return ", ".join([*told, f"{' and '.join(hidden)} hidden (one is {few})"] if hidden else told)
 
 
 def gap(found: dict[str, Any] | None, few: str) -> str:
     """How many values are missing."""
     if found is None:
         return "absent"
-    return few if found["missing"] is None else str(found["missing"])
+    if found["missing"] is None:
+        return few if found["few"] == "missing" else f"all but {few}"
+    return str(found["missing"])

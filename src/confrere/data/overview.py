@@ -11,6 +11,7 @@ import numpy as np
 
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import Table, nameless
+from confrere.data.quirks import quirks
 from confrere.data.silos import Silo, Silos
 
 LEAST = 5
@@ -29,7 +30,7 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
     if own is not None:
         silos.index(own)
     tables = {t.name: t for t in silos.source.tables} if isinstance(silos.source, Tables) else {}
-    return {
+    seen: dict[str, Any] = {
         "origin": silos.origin, "kind": silos.kind,
         "label": silos.encoding.label if silos.encoding else "label",
         "classes": None if silos.label_names is None else list(silos.label_names),
@@ -40,6 +41,7 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
         },
         "shared": len(silos.shared), "notes": list(silos.notes),
     }  # fmt: skip
+    return seen | {"quirks": quirks(seen)}
 
 
 def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int) -> dict[str, Any]:
@@ -84,9 +86,16 @@ def of_numbers(values: np.ndarray, least: int) -> dict[str, Any]:
     return found | {"mean": float(known.mean()) if enough else None, "std": float(known.std()) if enough else None}
 
 
-def gaps_of(known: int, missing: int, least: int) -> dict[str, int | None]:
-    """How many values are known and how many are missing."""
-    return told({"known": known, "missing": missing}, least)
+def gaps_of(known: int, missing: int, least: int) -> dict[str, int | str | None]:
+    """How many values are known and how many are missing; where that is hidden, which of them are few.
+
+    >>> gaps_of(40, 0, 5), gaps_of(3, 40, 5)
+    ({'known': 40, 'missing': 0}, {'known': None, 'missing': None, 'few': 'known'})
+    """
+    found = told({"known": known, "missing": missing}, least)
+    if None not in found.values():
+        return dict(found)
+    return {**found, "few": "known" if 0 < known < least else "missing"}
 
 
 def told(counts: Mapping[str, int], least: int) -> dict[str, int | None]:

@@ -1,4 +1,5 @@
-"""Advice, inside one silo: columns that know too much about the label, identifiers, numbers that look like codes.
+"""Advice, inside one silo: columns that know too much about the label, identifiers, numbers that look like codes,
+zeros that look like missing values.
 
 A column knows too much if it alone tells the label: by its levels, by whether it is missing, or by a threshold. That
 is so if it is right in 97 of 100 rows and makes at most a fifth of the errors of guessing the most frequent class;
@@ -11,12 +12,13 @@ import numpy as np
 import polars as pl
 
 from confrere.data.intake.survey import Plan
-from confrere.data.intake.tidy import Table, nameless
+from confrere.data.intake.tidy import Table, how_many, nameless
 
 RIGHT, REMAINING, CORRELATION = 0.97, 0.2, 0.999
 LEAST_ROWS, LEAST_MINORITY = 30, 8  # in fewer rows, columns separate labels by chance
 MOST_ROWS = 20_000  # so many are enough to see it
 MOST_CODES, MOST_VALUES = 5, 20
+FAR, LEAST_ZEROS = 0.3, 5  # part of the median above which all values are far from 0; rows worth a word
 CHUNK = 2**20  # numbers sorted at once
 
 
@@ -38,7 +40,28 @@ def advise(tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None) -
         ]
     for name in codes(tables, plan):
         notes.append(f"column {name!r} has a few whole numbers only; if they are codes, name it in categorical")
+    notes += [
+        f"silo {silo!r}: column {name!r} is 0 in {many} rows, far from all other values: if that means that it was "
+        f"not taken, say so with missing={{{name!r}: [0]}} (--missing {name}=0)"
+        for silo, name, many in suspicious_zeros(tables, plan)
+    ]
     return cautions, notes
+
+
+def suspicious_zeros(tables: Sequence[Table], plan: Plan) -> list[tuple[str, str, str]]:
+    """Where 0 seems to stand for a missing value, as other values are many and all far from it: silo, column, rows.
+
+    A silo whose values are all 0 is suspicious if another's are never near it.
+    """
+    found = []
+    for name in (n for n, kind in plan.columns.items() if kind == "numeric"):
+        values = [(t.name, t.columns[name].drop_nulls().to_numpy()) for t in tables if t.kinds.get(name) == "numeric"]
+        rest = np.concatenate([v[v != 0] for _, v in values])
+        if len(np.unique(rest)) <= MOST_VALUES or rest.min() < FAR * np.median(rest):
+            continue
+        zeros = [(silo, int((v == 0).sum()), len(v)) for silo, v in values]
+        found += [(silo, name, how_many(count, rows)) for silo, count, rows in zeros if count >= LEAST_ZEROS]
+    return found
 
 
 def sample(count: int) -> np.ndarray:

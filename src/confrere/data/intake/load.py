@@ -15,7 +15,17 @@ from confrere.data.intake.options import Options, check_name, check_named, did_y
 from confrere.data.intake.read import PARQUET, TEXT, read
 from confrere.data.intake.survey import Plan, agree, class_names, common_classes, label_levels, survey
 from confrere.data.intake.tables import Tables
-from confrere.data.intake.tidy import Raw, Table, Tidied, nameless, text_levels, tidy, without_columns
+from confrere.data.intake.tidy import (
+    Raw,
+    Table,
+    Tidied,
+    hidden_gaps,
+    how_many,
+    nameless,
+    text_levels,
+    tidy,
+    without_columns,
+)
 from confrere.data.notes import tell
 from confrere.data.silos import Kind, Silos, check_names
 
@@ -124,7 +134,8 @@ def load(
         *suspicious,
         *scale(options),
     )
-    source = replace(source, notes=(*cautions, *odd, *about(plan, options, classes), *durations(raws, options), *notes))
+    remarks = (*odd, *hidden(raws, options), *about(plan, options, classes), *durations(raws, options))
+    source = replace(source, notes=(*cautions, *remarks, *notes))
     tell(cautions, depth + 1)
     return replace(silos, source=source, notes=source.notes)
 
@@ -152,6 +163,18 @@ def without_label(tables: Sequence[Tidied], counts: Sequence[int]) -> list[str]:
         for table, count in zip(tables, counts, strict=True)
         if count
     ]
+
+
+def hidden(raws: Sequence[Raw], options: Options) -> list[str]:
+    """Values that were taken as missing, as the options say."""
+    found = []
+    for raw in raws:
+        for name, count in hidden_gaps(raw.frame, options.missing).items():
+            codes = " or ".join(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}"
+                                for value in options.missing[name])  # fmt: skip
+            many = how_many(count, raw.frame.height)
+            found += [f"silo {raw.name!r}: {codes} is taken as missing (in {many} rows)"] if count else []
+    return found
 
 
 def scale(options: Options) -> list[str]:

@@ -206,6 +206,24 @@ def as_number(value: Any) -> float | None:
         return None
 
 
+def hidden_gaps(frame: pl.DataFrame, missing: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+    """In how many rows each column has a value that means that there is none."""
+    found = {}
+    for name in (name for name in missing if name in frame.columns):
+        text = text_levels(frame[name].cast(pl.String))
+        found[name] = int(text.is_in([level_name(value) for value in missing[name]]).sum())
+    return found
+
+
+def how_many(count: int, rows: int) -> str:
+    """A number of rows in a word that gives nobody away.
+
+    >>> how_many(9, 9), how_many(6, 9), how_many(1, 9)
+    ('all', 'most', 'some')
+    """
+    return "all" if count == rows else "most" if 2 * count > rows else "some"
+
+
 class Raw(NamedTuple):
     """One silo's rows as they were read, and each row's place in the table that was given."""
 
