@@ -13,7 +13,7 @@ import pytest
 import confrere
 
 HEAVY = ("jax", "jaxlib", "optax", "typer", "rich", "matplotlib", "plotly", "sklearn", "dabl", "numpy", "polars")
-ROOMS = ("clients", "data", "mixers", "models", "testing", "weights")
+ROOMS = ("clients", "data", "mixers", "models", "report", "testing", "weights")
 
 
 def fresh(code):

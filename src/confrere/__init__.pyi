@@ -1,4 +1,4 @@
-from . import clients, data, mixers, models, stopping, testing, weights
+from . import clients, data, mixers, models, report, stopping, testing, weights
 from .algorithms import ditto, evidence, fedavg, fedsgd, fine_tuned, local, ridge_local, weight_erosion
 from .answers import Answer, personalise
 from .core import (
@@ -66,6 +66,7 @@ __all__ = [
     "mixers",
     "models",
     "personalise",
+    "report",
     "ridge_local",
     "rollout",
     "simulate",

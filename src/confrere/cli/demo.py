@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from confrere.study import StudyResult
 
 SPLIT = "age-strict"
-RATES, STEPS = (0.1, 0.3, 1.0, 3.0), 5  # of FedAvg: learning rates that are tried, and local steps a round
 PAGE = "report.html"
 Progress = Callable[[int, int], None]
 
@@ -110,16 +108,13 @@ def titanic_answers(
 
 
 def titanic_rivals(splits: "dict[int, Silos]", progress: Progress | None) -> "StudyResult":
-    """Training alone and one model for all, on the same splits.
-
-    FedAvg takes a few full gradient steps a round, which here does better than small batches; its rate is tuned.
-    """
+    """Training alone and one model for all, on the same splits, as `compare` does: FedAvg with the library's defaults,
+    its learning rate tuned on training rows."""
     from confrere import algorithms
     from confrere.models import logistic
     from confrere.study import Study
 
-    fedavg = partial(algorithms.fedavg, batch=None, steps=STEPS, order="full")
-    methods = {"ridge_local": algorithms.ridge_local, "fedavg": fedavg}
+    methods = {"ridge_local": algorithms.ridge_local, "fedavg": algorithms.fedavg}
     metrics = ("accuracy", "log_loss", "auroc")
-    study = Study(splits.__getitem__, logistic(), methods, seeds=list(splits), grid={"lr": RATES}, metrics=metrics)
+    study = Study(splits.__getitem__, logistic(), methods, seeds=list(splits), metrics=metrics)
     return study.run(progress=progress)

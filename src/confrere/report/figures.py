@@ -8,7 +8,21 @@ from typing import NamedTuple
 from confrere.answers.answer import RELEVANT
 from confrere.report.contents import Curve, Effect, Estimate, Group
 from confrere.report.metrics import algorithm_title, number
-from confrere.report.svg import WIDTH, circle, figure, legend, line, mark, path, rect, room_for, shortened, text, ticks
+from confrere.report.svg import (
+    CHARACTER,
+    WIDTH,
+    circle,
+    figure,
+    legend,
+    line,
+    mark,
+    path,
+    rect,
+    room_for,
+    shortened,
+    text,
+    ticks,
+)
 
 SERIES = ("one", "two", "three", "four", "five", "six")  # colours of the style sheet
 LABEL = 19  # letters of a label at most
@@ -67,10 +81,20 @@ def digits_of(at: Sequence[float]) -> int:
 
 def axis(scale: Scale, top: float, bottom: float, factor: float, unit: str) -> list[str]:
     """Grid lines, numbers and the unit of a horizontal axis."""
-    at = ticks(scale.low * factor, scale.high * factor)
+    at = apart(scale, factor)
     parts = [line(scale(v / factor), top, scale(v / factor), bottom, "grid") for v in at]
     parts += [text(scale(v / factor), bottom + 14, number(v, digits_of(at)), "middle", "tick") for v in at]
     return [*parts, text((scale.start + scale.end) / 2, bottom + 30, unit, "middle", "unit")]
+
+
+def apart(scale: Scale, factor: float) -> list[float]:
+    """As many ticks as fit beside one another."""
+    for most in (6, 5, 4, 3):
+        at = ticks(scale.low * factor, scale.high * factor, most)
+        widest = max((len(number(v, digits_of(at))) for v in at), default=0)
+        if len(at) < 2 or abs(scale(at[1] / factor) - scale(at[0] / factor)) > CHARACTER * widest:
+            return at
+    return ticks(scale.low * factor, scale.high * factor, 2)
 
 
 def intervals(

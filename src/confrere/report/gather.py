@@ -13,7 +13,7 @@ from confrere.answers.predictor import Predictor
 from confrere.data.silos import Silos
 from confrere.report.contents import Contents, Curve, Engineer, Grouping, Hospital
 from confrere.report.costs import cost_of
-from confrere.report.grouping import chosen_columns, columns_of_test_rows, grouping
+from confrere.report.grouping import chosen_columns, columns_of_test_rows, grouping, meant
 from confrere.report.helping import helped, main_algorithm
 from confrere.report.learning import alone, learned
 from confrere.report.listening import listened
@@ -36,6 +36,7 @@ def report_on(
     title: str = "Learning together, hospital by hospital",
     groups: Sequence[str] | None = None,
     min_group: int = MIN_GROUP,
+    meanings: Mapping[str, Mapping[Any, str]] | None = None,
     people: str = "patients",
     place: str = "hospital",
     at: When = "last",
@@ -54,6 +55,7 @@ def report_on(
         answers: what `personalise` gave for every user, by name or in a list.
         groups: columns to look at groups of test rows by; by default sex and age, if they are there.
         min_group: no group of fewer rows is shown.
+        meanings: what the codes of a column mean, {"sex": {0: "women", 1: "men"}}, for the names of groups.
         people, place: what rows and silos are called on the page.
         at: which of the study's two models is told about, "last" or "best".
         seconds: how long what took, for the section on costs.
@@ -81,7 +83,8 @@ def report_on(
     check_given(silos, places, result, by_name, min_group, main)
     chosen = main or main_algorithm(result)
     hospitals = tuple(
-        hospital(silos, p, result, by_name[silos.names[p]], chosen, groups, min_group, people, at) for p in places
+        hospital(silos, p, result, by_name[silos.names[p]], chosen, groups, min_group, meanings or {}, people, at)
+        for p in places
     )
     sizes = zip(silos.names, silos.sizes("train"), silos.sizes("test"), strict=True)
     return Contents(
@@ -96,12 +99,12 @@ def report_on(
 
 def hospital(
     silos: Silos, user: int, result: StudyResult, answer: Answer, main: str, groups: Sequence[str] | None,
-    min_group: int, people: str, at: When,
+    min_group: int, meanings: Mapping[str, Mapping[Any, str]], people: str, at: When,
 ) -> Hospital:  # fmt: skip
     """All that the report says about one user."""
     by_itself = alone(answer.model, silos, user, ridge_of(result, answer.user))
     sure, found = sureness(answer.model, by_itself, silos, user, result, people, min_group)
-    groupings, without = groups_of(silos, user, found, groups, min_group, people)
+    groupings, without = groups_of(silos, user, found, groups, min_group, meanings, people)
     return Hospital(
         answer.user, answer.algorithm, answer.notes, helped(result, answer.user, main, at), listened(answer),
         learned(answer.model, by_itself, silos, user), groupings, without, sure, cost_of(answer, result, main),
@@ -110,12 +113,13 @@ def hospital(
 
 
 def groups_of(
-    silos: Silos, user: int, found: Predicted | None, asked: Sequence[str] | None, min_group: int, people: str
-) -> tuple[tuple[Grouping, ...], str]:
+    silos: Silos, user: int, found: Predicted | None, asked: Sequence[str] | None, min_group: int,
+    meanings: Mapping[str, Mapping[Any, str]], people: str,
+) -> tuple[tuple[Grouping, ...], str]:  # fmt: skip
     """The groups of every column, or why there are none."""
     if found is None:
         return (), f"No {people} were set aside for test, so that groups cannot be compared."
-    columns = columns_of_test_rows(silos, user)
+    columns = {name: meant(v, meanings.get(name, {})) for name, v in columns_of_test_rows(silos, user).items()}
     chosen = chosen_columns(list(columns), asked)
     if not chosen:
         return (), "There is no column called sex or age; name the columns to look at, and they are shown here."

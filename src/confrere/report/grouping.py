@@ -4,9 +4,9 @@ No group smaller than the minimum group size is shown, nor can it be had by subt
 and if they are still too few, joined with the smallest of the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,18 @@ def columns_of_test_rows(silos: Silos, user: int) -> dict[str, np.ndarray]:
     first = sum(len(s.y) for s in silos.silos[:user])
     chosen = first + np.flatnonzero(silos[user].part == part_number("test"))
     return {name: np.asarray(values)[chosen] for name, values in pool.columns.items()}
+
+
+def meant(values: np.ndarray, meanings: Mapping[Any, str]) -> np.ndarray:
+    """Codes replaced by what they mean; those without a meaning stay, as words.
+
+    >>> meant(np.array([0.0, 1.0, np.nan]), {0: "women", 1: "men"}).tolist()
+    ['women', 'men', None]
+    """
+    if not meanings:
+        return values
+    pairs = zip(values.tolist(), missing(values), strict=True)
+    return np.array([None if gone else meanings.get(value, str(value)) for value, gone in pairs], object)
 
 
 def chosen_columns(names: Sequence[str], asked: Sequence[str] | None) -> list[str]:

@@ -18,7 +18,7 @@ from confrere.core import Block
 from confrere.data.silos import Silos
 from confrere.report.contents import Effect, Learned
 from confrere.report.metrics import number, signed
-from confrere.report.predictions import loss_of
+from confrere.report.predictions import loss_of, outcome
 from confrere.simulate import on_devices
 from confrere.study.cases import round_up
 
@@ -69,9 +69,8 @@ def coefficients(predictor: Predictor, by_itself: Predictor | None, silos: Silos
         unit = "change of the prediction per unit of the feature"
         reading = "To the right: a higher value of the feature raises the prediction."
     else:
-        labels = silos.label_names or ("0", "1")
-        unit = f"log-odds of {labels[1]} per unit of the feature"
-        reading = f"To the right: the feature speaks for {labels[1]}; to the left: for {labels[0]}."
+        unit = f"log-odds of {outcome(silos, 1)} per unit of the feature"
+        reading = f"To the right: the feature speaks for {outcome(silos, 1)}; to the left: for {outcome(silos, 0)}."
     return Learned("coefficients", unit, effects, (*difference_in_words(effects), reading))
 
 

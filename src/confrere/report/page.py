@@ -77,7 +77,7 @@ def opening(contents: Contents) -> str:
     said += [f"Chosen by the user: {'; '.join(contents.overridden)}."] if contents.overridden else []
     links = "".join(f'<li><a href="#{anchor(h.name)}-1">{escape(h.name)}</a></li>' for h in contents.hospitals)
     nav = f'<nav aria-label="On this page"><ul>{links}<li><a href="#engineer">For the engineer</a></li></ul></nav>'
-    notes = html.folded(f"{len(contents.notes)} notes on the data", listing(contents.notes)) if contents.notes else ""
+    notes = html.folded(counted(contents.notes), listing(contents.notes)) if contents.notes else ""
     return html.paragraphs(said, "lead") + nav + notes
 
 
@@ -98,6 +98,11 @@ def what_was_made(main: str, people: str) -> str:
         **dict.fromkeys(LONELY, ", which learned from nobody else"),
     }.get(main, f" by {algorithm_title(main)}")
     return f"a model was made for its own {people}{how}"
+
+
+def counted(notes: tuple[str, ...]) -> str:
+    """How many notes there are."""
+    return "1 note on the data" if len(notes) == 1 else f"{len(notes)} notes on the data"
 
 
 def listing(words: tuple[str, ...]) -> str:

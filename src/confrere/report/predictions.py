@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confrere.answers.predictor import Predictor
+from confrere.data.silos import Silos
 
 TINY = 1e-12
 
@@ -21,6 +22,16 @@ class Predicted(NamedTuple):
     observed: np.ndarray
     right: np.ndarray
     classes: bool  # whether these are shares
+
+
+def outcome(silos: Silos, place: int) -> str:
+    """A class in words: with the name of the label, if there is one.
+
+    >>> outcome(Silos.from_arrays([([[0.0], [1.0]], [0, 1])]), 1)
+    '1'
+    """
+    name = silos.label_names[place] if silos.label_names else str(place)
+    return name if silos.encoding is None else f"{silos.encoding.label} = {name}"
 
 
 def predict(predictor: Predictor, X: np.ndarray, y: np.ndarray) -> Predicted:

@@ -9,8 +9,8 @@ from confrere.answers.predictor import Predictor
 from confrere.data.silos import Silos
 from confrere.report.contents import Group, Sureness
 from confrere.report.grouping import group_of, out_of
-from confrere.report.metrics import amount, metric_of, number, within
-from confrere.report.predictions import Predicted, predict, scores_on
+from confrere.report.metrics import algorithm_title, amount, metric_of, number, within
+from confrere.report.predictions import Predicted, outcome, predict, scores_on
 from confrere.study.result import StudyResult
 
 ROWS_PER_BIN, MOST_BINS = 20, 6
@@ -46,8 +46,7 @@ def what_is_measured(predictor: Predictor, silos: Silos) -> str:
     """What is predicted and observed, in words."""
     if predictor.model.task == "regression":
         return "the label"
-    labels = silos.label_names or tuple(map(str, range(silos.classes())))
-    return labels[1] if len(labels) == 2 else "the most probable class"
+    return outcome(silos, 1) if silos.classes() == 2 else "the most probable class"
 
 
 def constant_scores(silos: Silos, user: int, classes: int) -> dict[str, float]:
@@ -109,8 +108,9 @@ def calibration_in_words(
 
 def tuning_in_words(config: Mapping[str, Any]) -> list[str]:
     """What was chosen by what, and on which rows."""
-    open_ = [name for name, one in config["algorithms"].items() if len(one["candidates"]) > 1]
-    nothing = [name for name in config["algorithms"] if name not in open_]
+    every = config["algorithms"]
+    open_ = [algorithm_title(name) for name in every if len(every[name]["candidates"]) > 1]
+    nothing = [algorithm_title(name) for name in every if len(every[name]["candidates"]) <= 1]
     said = []
     if open_ and config.get("tune") == "cv":
         said.append(

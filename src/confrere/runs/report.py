@@ -19,10 +19,13 @@ from confrere.study import Study, StudyResult
 from confrere.study.cases import seeded_silos
 
 PAGE = "report.html"
-WORDS: dict[str, dict[str, str]] = {  # of data sets whose rows are no patients
+WORDS: dict[str, dict[str, Any]] = {  # of data sets with a name
     "titanic": {
         "title": "Who should learn with whom? Four groups of Titanic passengers", "people": "passengers",
         "place": "group",
+    },
+    "heart_disease": {
+        "title": "Heart disease: should these hospitals learn together?", "meanings": {"sex": {0: "women", 1: "men"}},
     },
 }  # fmt: skip
 
