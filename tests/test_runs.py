@@ -90,6 +90,7 @@ def kill_and_resume(place: Path, times: int, seed: int) -> None:
         done = confrere("resume", folder, "--json", cwd=place)
         assert done.returncode == 0, done.stderr
         assert cells(place / folder) == expected
+        assert (place / folder / "report.html").read_text().endswith("</html>\n")
     assert min(left) < len(expected), "no run was interrupted"
 
 

@@ -53,7 +53,7 @@ def suspicious_zeros(tables: Sequence[Table], plan: Plan) -> list[tuple[str, str
 
     A silo whose values are all 0 is suspicious if another's are never near it.
     """
-    found = []
+    found: list[tuple[str, str, str]] = []
     for name in (n for n, kind in plan.columns.items() if kind == "numeric"):
         values = [(t.name, t.columns[name].drop_nulls().to_numpy()) for t in tables if t.kinds.get(name) == "numeric"]
         rest = np.concatenate([v[v != 0] for _, v in values])

@@ -167,7 +167,7 @@ def without_label(tables: Sequence[Tidied], counts: Sequence[int]) -> list[str]:
 
 def hidden(raws: Sequence[Raw], options: Options) -> list[str]:
     """Values that were taken as missing, as the options say."""
-    found = []
+    found: list[str] = []
     for raw in raws:
         for name, count in hidden_gaps(raw.frame, options.missing).items():
             codes = " or ".join(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}"
