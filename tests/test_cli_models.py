@@ -2,11 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
+from confrere.data.choose import Choice, chosen_silos
+from confrere.data.overview import overview
 from tests.test_cli import confrere
 from tests.test_saved import PARTS, table
 
@@ -56,6 +59,45 @@ def test_check_hides_small_groups_of_others_but_not_of_ones_own(tmp_path):
     assert seen["silos"]["a"]["label"] == {"no": None, "yes": None}
     own = json.loads(confrere("check", "p.csv", *NAMED, "--user", "a", "--json", cwd=tmp_path).stdout)
     assert own["silos"]["a"]["label"] == {"no": 17, "yes": 3}
+
+
+def test_check_tells_the_quirks_of_the_four_hospitals(shared_data):
+    shown = " ".join(confrere("check", "heart_disease").stdout.split())
+    told = shown[shown.index("quantities left the silos") :]
+    assert "chol (no value)" in shown
+    for words in (
+        "switzerland: skewed labels, absent in 8 of 123 rows (7%)",
+        "switzerland: no value at all of chol",
+        "hungary: mostly missing: slope (65%), ca (all but fewer than 5), thal (90%)",
+        "silo 'switzerland': chol = 0 is taken as missing (in all rows)",
+        "silo 'va': chol = 0 is taken as missing (in some rows)",
+    ):
+        assert words in told
+    assert "cleveland" not in told
+
+
+def test_check_tells_of_one_class_and_of_zeros_that_look_like_gaps(tmp_path):
+    rng = np.random.default_rng(0)
+    chol = rng.normal(220, 25, 90).round()
+    chol[[3, 8, 12, 25, 28]] = 0  # of clinic a
+    chol[60:] = 0  # all of clinic c
+    pl.DataFrame({
+        "chol": chol, "children": rng.integers(0, 30, 90), "ill": np.where(np.arange(90) % 2, "yes", "no").tolist(),
+        "clinic": np.repeat(["a", "b", "c"], 30),
+    }).with_columns(ill=pl.when(pl.col("clinic") == "b").then(pl.lit("no")).otherwise("ill")).write_csv(
+        tmp_path / "p.csv"
+    )  # fmt: skip
+    choice = Choice((str(tmp_path / "p.csv"),), label="ill", silo="clinic")
+    seen = overview(chosen_silos(choice))
+    assert seen["quirks"] == ["b: all 30 rows are of one class (no): trained alone, a model learns nothing there"]
+    zeros = [note for note in seen["notes"] if "--missing chol=0" in note]
+    assert [note.split(",")[0] for note in zeros] == [
+        "silo 'a': column 'chol' is 0 in some rows", "silo 'c': column 'chol' is 0 in all rows",
+    ]  # fmt: skip
+    assert not any("children" in note for note in seen["notes"])
+    mended = overview(chosen_silos(replace(choice, options={"missing": {"chol": [0.0]}})))
+    assert "silo 'a': chol = 0 is taken as missing (in some rows)" in mended["notes"]
+    assert not any("--missing" in note for note in mended["notes"])
 
 
 def test_train_writes_a_model_and_says_whom_it_listened_to(folder):

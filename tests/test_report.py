@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import jax
 import numpy as np
@@ -14,10 +15,17 @@ from sklearn import metrics as sk
 
 import confrere as cf
 from confrere.answers import Predictor
+from confrere.report import figures, report_on, write_report
 from confrere.report import grouping as groups
-from confrere.report import report_on, write_report
 from confrere.report.contents import Effect, Estimate, Gain, Group
-from confrere.report.helping import answer_in_words, main_algorithm, rivals_of, verdict_on, was_it_worth_it
+from confrere.report.helping import (
+    answer_in_words,
+    helped,
+    main_algorithm,
+    rivals_of,
+    verdict_on,
+    was_it_worth_it,
+)
 from confrere.report.intervals import mean, share
 from confrere.report.learning import difference_in_words, importance
 from confrere.report.metrics import between, gained, signed, within
@@ -97,6 +105,26 @@ def test_without_auto_the_report_is_about_the_first_that_is_no_baseline():
     study = result([cell("ridge_local"), cell("weight_erosion"), cell("fedavg")])
     assert main_algorithm(study) == "weight_erosion"
     assert rivals_of(study, "weight_erosion") == ("ridge_local", "fedavg")
+
+
+@pytest.mark.parametrize(("studied", "main", "rivals", "words"), [
+    (("ridge_local", "fedavg"), "fedavg", ("ridge_local",), "Yes: learning together helped a"),
+    (("weight_erosion", "fedavg"), "weight_erosion", ("fedavg",), "Not known: training alone was not studied"),
+    (("fedsgd", "local"), "fedsgd", ("local",), "Yes: learning together helped a"),
+    (("local", "ridge_local"), "local", ("ridge_local",), "Not known: only training alone was studied"),
+    (("ridge_local",), "ridge_local", (), "Not known: only training alone was studied"),
+    (("ridge_local", "auto"), "auto", ("ridge_local",), "Yes: learning together helped a"),
+])  # fmt: skip
+def test_the_verdict_rests_on_training_alone_or_there_is_none(studied, main, rivals, words):
+    better = {"auto": 0.9, "weight_erosion": 0.9, "fedavg": 0.8, "fedsgd": 0.8}
+    cells = [cell(a, "a", s, (0.5, better.get(a, 0.6) + s / 1000)) for a in studied for s in range(3)]
+    study = result(cells, criterion="accuracy", task="classification")
+    assert (main_algorithm(study), rivals_of(study, main)) == (main, rivals)
+    found = helped(study, "a", main, "last")
+    assert found.words[0].startswith(words)
+    assert found.worth == ("yes" if words.startswith("Yes") else "unknown")
+    silent = "Nothing is said of one model for all (FedAvg)" in found.words[-1]
+    assert silent == ("fedavg" not in studied and main not in ("local", "ridge_local"))
 
 
 def test_alone_is_the_ridge_optimum_of_the_users_training_rows(first):
@@ -182,6 +210,22 @@ def test_by_default_groups_are_sex_and_age_whatever_their_case():
     assert groups.chosen_columns(["x"], None) == []
 
 
+def test_codes_are_called_what_they_mean():
+    found = report_on(
+        hospital_silos(), [0], hospital_study(), hospital_answers(), groups=["sex"], meanings={"sex": {"man": "men"}}
+    )
+    assert {g.name for g in found.hospitals[0].groupings[0].groups} == {"men", "woman"}
+
+
+def test_ticks_of_long_numbers_do_not_touch():
+    for low, high in [(-0.046, 0.058), (-0.0004, 0.0009), (0, 1)]:
+        scale = figures.Scale(low, high, 170, 346)
+        at = figures.apart(scale, 1)
+        widest = max(len(f"{v:.{figures.digits_of(at)}f}") for v in at)
+        assert len(at) >= 2
+        assert all(scale(b) - scale(a) > 6.5 * widest for a, b in pairwise(at))
+
+
 def test_groups_whose_predictions_are_off_are_named():
     off = Group("men", 50, Estimate(0.8, 0.7, 0.9), 0.9, Estimate(0.5, 0.4, 0.6))
     fine = Group("women", 50, Estimate(0.5, 0.4, 0.6), 0.5, Estimate(0.5, 0.4, 0.6))
@@ -237,8 +281,6 @@ def test_ticks_are_round_and_inside():
 def test_a_single_split_has_no_interval_and_says_so():
     cells = [cell(a, u, curve=(0.5, v)) for u in ("a", "b") for a, v in (("auto", 0.8), ("ridge_local", 0.7))]
     study = result(cells, criterion="accuracy", task="classification")
-    from confrere.report.helping import helped
-
     found = helped(study, "a", "auto", "last")
     assert found.worth == "unknown"
     assert found.gains[0].gain == Estimate(pytest.approx(0.1), None, None)

@@ -32,10 +32,13 @@ def listed(words: Sequence[str]) -> str:
     return f'<p class="answer">{escape(words[0])}</p>' + (f"<ul>{rest}</ul>" if rest else "")
 
 
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], raw: bool = False) -> str:
+def table(
+    caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], raw: bool = False, reasons: bool = False
+) -> str:
     """A table with a caption; the first cell of a row names it. On a narrow screen it scrolls by itself.
 
-    Captions must differ on a page. `raw`: cells are HTML already.
+    Captions must differ on a page. `raw`: cells are HTML already. `reasons`: the second column
+    holds words, not numbers.
     """
 
     def cell(kind: str, words: str, most: int, plain: bool = not raw) -> str:
@@ -47,10 +50,12 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], ra
         "<tr>" + cell('th scope="row"', first, LONG) + "".join(cell("td", one, LONG) for one in rest) + "</tr>"
         for first, *rest in rows
     )
+    kind = ' class="reasons"' if reasons else ""
     named = f"table-{zlib.crc32(caption.encode()):08x}"
     return (
         f'<div class="table"><p class="figure-title" id="{named}">{escape(caption)}</p>'
-        f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{named}"><table aria-labelledby="{named}">'
+        f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{named}">'
+        f'<table{kind} aria-labelledby="{named}">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
     )
 

@@ -234,7 +234,7 @@ def cost(contents: Contents, hospital: Hospital) -> str:
     )
     if sent:
         tables += html.table(f"What left each silo for {hospital.name}'s model, in numbers (or words)",
-                             ["quantity", "what for", *names], sent)  # fmt: skip
+                             ["quantity", "what for", *names], sent, reasons=True)  # fmt: skip
     return html.listed((*found.words, *seconds)) + tables
 
 

@@ -32,7 +32,7 @@ nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3re
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 th { font-weight: 600; } tbody th { font-weight: 400; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child, .reasons :is(th, td):nth-child(2) { text-align: left; }
 td:has(.own) { color: var(--soft); }
 th, td { white-space: nowrap; } .words { white-space: normal; min-width: 6rem; }
 tbody .words { text-align: left; min-width: 11rem; overflow-wrap: anywhere; }
