@@ -4,12 +4,15 @@ import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from sklearn import metrics as sk
+from sklearn.linear_model import LogisticRegression
 
+import confrere as cf
 from confrere.report.page import page
 from confrere.runs.report import run_contents, write_run_report
 from confrere.runs.run import opened
@@ -185,3 +188,30 @@ def test_the_page_of_a_run_is_well_formed(contents):
 
     found = outline(page(contents))
     assert {link.removeprefix("#") for link in found.links} <= set(found.ids)
+
+
+@pytest.mark.slow
+def test_the_report_on_four_hospitals_agrees_with_scikit_learn(shared_data, tmp_path):
+    chosen = ("--algorithms", "auto,ridge_local,fedavg", "--seeds", "3", "--out", "run", "--json")
+    done = confrere("compare", "heart_disease", "--user", "all", *chosen, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = words_of(Path(json.loads(done.stdout)["report"]).read_text(encoding="utf-8")).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    silos = cf.data.heart_disease()
+    for name in silos.names:
+        found = np.array([alone_by_scikit_learn(silos.split(test=0.5, seed=s)[name]) for s in range(3)])
+        (right, loss), (spread, wide) = found.mean(axis=0), found.std(axis=0, ddof=1)
+        assert f"Did learning together help {name}?" in text
+        assert f"training alone {100 * right:.1f} % ± {100 * spread:.1f} {loss:.3f} ± {wide:.3f}" in text
+    assert "Accuracy by sex" in text
+    assert "for women" in text
+
+
+def alone_by_scikit_learn(silo):
+    """Accuracy and log-loss of the ridge optimum, the intercept being penalised a tenth as much."""
+    with_one = lambda X: np.column_stack([X, np.full(len(X), np.sqrt(10))])  # noqa: E731
+    (X, y), (T, t) = silo.rows("train"), silo.rows("test")
+    model = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=5000).fit(with_one(X), y)
+    proba = model.predict_proba(with_one(T))[:, 1]
+    return sk.accuracy_score(t, proba > 0.5), sk.log_loss(t, proba, labels=[0, 1])
