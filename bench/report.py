@@ -14,6 +14,7 @@ all: a fresh shuffle of each silo's rows in each round, without replacement. The
 start of the process, imports and compilation included. Ratio: the contestant's time over ours. Required: the
 ratio that the sketch of this library had before it was written."""
 
+_RAW_TITLE = "Raw numbers"
 _RAW = """\
 One line per process; median, min and max are milliseconds per round. The loss is that of the last model over
 all rows: it depends on the number of rounds, and shows that all train alike."""
@@ -28,9 +29,22 @@ def render(comparison: Comparison, machine: Mapping[str, str], sections: Iterabl
         "## The machine\n\n" + _table(("", ""), machine.items()),
         *(_task(comparison, task) for task in comparison.tasks),
         *sections,
-        "## Raw numbers\n\n" + _RAW + "\n\n" + _raw(comparison),
+        f"## {_RAW_TITLE}\n\n" + _RAW + "\n\n" + _raw(comparison),
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def spliced(page: str, sections: Iterable[str]) -> str:
+    """A page with some sections in the place of those of the same title; new ones come before the raw numbers."""
+    head, *parts = page.strip().split("\n\n## ")
+    by_title = {part.split("\n", 1)[0]: part for part in parts}
+    raw = by_title.pop(_RAW_TITLE, None)
+    for text in sections:
+        title, _, body = text.strip().removeprefix("## ").partition("\n")
+        by_title[title] = f"{title}\n{body}"
+    if raw is not None:
+        by_title[_RAW_TITLE] = raw
+    return "\n\n## ".join([head, *(part.strip() for part in by_title.values())]) + "\n"
 
 
 def summary(comparison: Comparison) -> str:
@@ -41,11 +55,7 @@ def summary(comparison: Comparison) -> str:
 def _task(comparison: Comparison, name: str) -> str:
     task = TASKS[name]
     results = comparison.of_task(name)
-    batches = "one batch" if task.steps == 1 else f"{task.steps} batches"
-    title = (
-        f"## Task {name}\n\n{task.silos} silos, {task.rows} rows of {task.features} features each; "
-        f"{batches} of {task.batch} per silo and round.\n\n"
-    )
+    title = f"## Task {name}\n\n{task.in_words()}.\n\n"
     head = ("contestant", "version", "ms per round", "range", "first round, s", "ratio", "required", "goal")
     rows = [_row(comparison, result) for result in results]
     return title + _table(head, rows) + _remarks(results)

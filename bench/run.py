@@ -2,7 +2,8 @@
 
 Every contestant is a script that prints one line of JSON (see `tasks.py`). Further sections of the page come
 from `bench/sections/*.py`: each has a function `section(quick: bool) -> str` that gives markdown. `--only`
-may name them too, by the name of the file.
+may name them too, by the name of the file: they are then written in their places and the rest of the page stays. The
+tables of some contestants only are shown, and not written over a page that has them all.
 """
 
 import argparse
@@ -17,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import machine
 import report
+from confrere.speed import machine
 from contestants import CONTESTANTS, QUICK_ROUNDS, Contestant
 from environments import last_words, prepare
 from results import Comparison, Measurement, Result
@@ -153,7 +154,11 @@ def main() -> None:
     facts = machine.facts()
     contestants = [c for c in CONTESTANTS if not only or c.name in only]
     comparison = compare(contestants, tasks, quick=given.quick)
-    page = report.render(comparison, facts, sections(only, quick=given.quick))
+    found = sections(only, quick=given.quick)
+    if only and given.out.exists():
+        page = report.spliced(given.out.read_text(), found)
+    else:
+        page = report.render(comparison, facts, found)
     given.out.write_text(page)
     print(report.summary(comparison))
 

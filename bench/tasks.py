@@ -1,11 +1,7 @@
-"""The tasks that are timed, their data, and the timer. Needs numpy only: every peer's environment imports it.
+"""The timer, and the contestants' command line. Needs numpy only: every peer's environment imports it.
 
-Both tasks are federated averaging of a two-class softmax regression with bias, started from zero, all silos
-taking part. In each round each silo shuffles its rows anew, without replacement, and takes its batches from
-the front:
-
-    L   4 silos of 330 rows, 12 features; one batch of 161 rows per round: the cost of a round's bookkeeping
-    S   1000 silos of 100 rows, 20 features; one epoch of five batches of 20 per round: the cost of many silos
+The tasks and the plain numpy loop are confrere's own (`src/confrere/speed`), which `confrere bench` measures too.
+They are imported from that folder, since the peers' environments do not have confrere.
 
 A contestant is a script with the command line `SCRIPT TASK [--rounds R]` that prints one line of JSON on its
 standard output (`Lap.report`).
@@ -14,54 +10,19 @@ standard output (`Lap.report`).
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+SPEED = str(Path(__file__).resolve().parents[1] / "src" / "confrere" / "speed")
+sys.path.append(SPEED)
+from two_tasks import TASKS, Task, make_data, mean_loss  # noqa: E402, F401
 
 # The runner says when it started the process, so that the first round includes the imports.
 _STARTED = float(os.environ.get("BENCH_STARTED", time.time()))
-
-
-class Task(NamedTuple):
-    """The sizes of a task. `rounds` is how many are timed unless the command line says otherwise."""
-
-    name: str
-    silos: int
-    rows: int
-    features: int
-    classes: int
-    batch: int
-    steps: int
-    rounds: int
-    lr: float
-
-
-TASKS: dict[str, Task] = {
-    "L": Task("L", silos=4, rows=330, features=12, classes=2, batch=161, steps=1, rounds=300, lr=0.1),
-    "S": Task("S", silos=1000, rows=100, features=20, classes=2, batch=20, steps=5, rounds=20, lr=0.1),
-}
-
-
-@lru_cache
-def make_data(task: Task, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Rows x[silos, rows, features] and labels y[silos, rows]: one noisy linear law for all the silos."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((task.silos, task.rows, task.features), dtype=np.float32)
-    law = rng.standard_normal(task.features, dtype=np.float32)
-    noise = 0.5 * rng.standard_normal(x.shape[:2], dtype=np.float32)
-    return x, (x @ law + noise > 0).astype(np.int32)
-
-
-def mean_loss(task: Task, weights: NDArray[np.float32], bias: NDArray[np.float32]) -> float:
-    """Cross-entropy of weights[features, classes] and bias[classes] over all rows: did a contestant train?"""
-    x, y = make_data(task)
-    scores = x.astype(np.float64) @ np.asarray(weights, np.float64) + np.asarray(bias, np.float64)
-    chosen = np.take_along_axis(scores, y[..., None], axis=-1)[..., 0]
-    return float(np.mean(np.logaddexp.reduce(scores, axis=-1) - chosen))
 
 
 class Lap:

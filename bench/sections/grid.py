@@ -23,16 +23,14 @@ if __name__ == "__main__":
     jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
 import confrere as cf  # noqa: E402
+from confrere.speed.interleave import laps_ms  # noqa: E402
+from confrere.speed.measure import loop_run  # noqa: E402
+from confrere.speed.two_tasks import TASKS, make_data  # noqa: E402
 from confrere.study.blocks import Size, block_program, block_size  # noqa: E402
 from confrere.study.cases import cases_of, whole_run  # noqa: E402
 from confrere.study.contenders import Contender, contenders  # noqa: E402
 from confrere.study.engine import Program  # noqa: E402
 from confrere.study.runner import Settings, runs_of  # noqa: E402
-from interleave import laps_ms  # noqa: E402
-from tasks import TASKS, make_data  # noqa: E402
-
-sys.path.insert(0, str(HERE / "peers"))
-from numpy_loop import Averaging  # noqa: E402
 
 TASK = TASKS["L"]
 USERS, RATES, SEEDS = 4, 8, 10
@@ -82,17 +80,6 @@ def program_of(settings: Settings, contender: Contender, rounds: int) -> Program
     return Program(contender.make, settings.model, (), rounds, contender.personal, settings.shared_batches)
 
 
-def numpy_run(rounds: int) -> Callable[[], object]:
-    """One run of the plain numpy loop."""
-
-    def run() -> None:
-        averaging = Averaging(TASK)
-        for _ in range(rounds):
-            averaging.round()
-
-    return run
-
-
 def comparison(rounds: int, repeats: int) -> list[str]:
     """Microseconds per experiment and round, side by side."""
     ways = {
@@ -102,7 +89,7 @@ def comparison(rounds: int, repeats: int) -> list[str]:
     }
     fixed = cf.weight_erosion(user=0, lr=0.1)
     ways[FIXED] = grid(fixed, False, rounds)[0]
-    laps = laps_ms({"numpy loop, a single run": numpy_run(rounds), **ways}, repeats)
+    laps = laps_ms({"numpy loop, a single run": loop_run(TASK.name, rounds), **ways}, repeats)
     single = statistics.median(laps["numpy loop, a single run"]) * 1e3 / rounds
     lines = [
         "| what | μs per experiment and round | times cheaper | required | goal |",

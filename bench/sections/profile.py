@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from confrere.clients.shuffle import random_words, shuffle
 from confrere.clients.subset import subset
 from confrere.core import silo_keys
-from interleave import medians_ms
+from confrere.speed.interleave import medians_ms
+from confrere.speed.two_tasks import TASKS, Task
 from sections.composition import ROUNDS, block_and_start, composed
-from tasks import TASKS, Task
 
 
 def section(quick: bool) -> str:

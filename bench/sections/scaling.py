@@ -8,7 +8,7 @@ import numpy as np
 
 import confrere as cf
 from confrere.program import Setup, numbers, rollout
-from interleave import medians_ms
+from confrere.speed.interleave import medians_ms
 
 ROWS, FEATURES, BATCH, ROUNDS = 100, 12, 32, 100
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from confrere._version import __version__
-from confrere.cli import check, compare, demo, doctor, monitor, predict, report, reproduce, train
+from confrere.cli import bench, check, compare, demo, doctor, monitor, predict, report, reproduce, train
 
 app = typer.Typer(
     name="confrere",
@@ -56,5 +56,6 @@ app.command("resume", epilog="Example: confrere resume my-run")(compare.resume)
 app.command("report", epilog="Example: confrere report my-run --user north --out north.html")(report.report)
 app.command("predict", epilog="Example: confrere predict model new-patients.csv --out predictions.csv")(predict.predict)
 app.command("monitor", epilog="Example: confrere monitor model last-month.csv")(monitor.monitor)
+app.command("bench", epilog="Example: confrere bench --task L --json")(bench.bench)
 app.command("doctor", epilog="Example: confrere doctor --json")(doctor.doctor)
 app.add_typer(reproduce.app, name="reproduce")

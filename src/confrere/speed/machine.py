@@ -7,13 +7,17 @@ from pathlib import Path
 
 
 def facts() -> dict[str, str]:
-    """What to show at the head of the results, in order."""
+    """What to show at the head of the results, in order.
+
+    >>> list(facts())[:2]
+    ['processor', 'cores']
+    """
     return {
         "processor": _processor(),
         "cores": str(cores()),
         "memory": _memory(),
         "system": f"{platform.system()}, {platform.machine()}",
-        "load before the run": f"{os.getloadavg()[0]:.1f}",
+        "load before the run": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "Python": platform.python_version(),
         **{name: _version(name) for name in ("jax", "jaxlib", "numpy")},
     }
