@@ -1,6 +1,8 @@
 """What the README and the documentation tell people to type works."""
 
+import importlib
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"  # its blocks belong together, and are run in order
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page != TUTORIAL]
+LONG = ("Compare", "Report")  # sections of the tutorial that take their time
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -47,6 +51,62 @@ def test_commands_on_the_pages_run(command, tmp_path):
 def test_make_knows_the_targets_on_the_pages(command):
     done = subprocess.run(["make", "-n", *command.split()[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def follow(tutorial: str, folder: Path) -> None:
+    """Do what the blocks of a page say, one after the other, in one folder."""
+    for language, text in re.findall(r"```(python|console)\n(.*?)```", tutorial, re.DOTALL):
+        lines = [line[2:].split() for line in text.splitlines() if line.startswith("$ ")]
+        programs = [[Path(sys.executable).with_name(words[0]), *words[1:]] for words in lines]
+        for command in [[sys.executable, "-c", text]] if language == "python" else programs:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{shlex.join(map(str, command))}\n{done.stderr}"
+
+
+def sections(*left_out: str) -> str:
+    """The tutorial without some of its sections."""
+    head, *rest = TUTORIAL.read_text(encoding="utf-8").split("\n## ")
+    assert set(left_out) <= {part.split("\n")[0] for part in rest}
+    return "\n## ".join([head, *(part for part in rest if part.split("\n")[0] not in left_out)])
+
+
+def test_the_tutorial_leads_from_a_table_to_predictions(tmp_path):
+    follow(sections(*LONG), tmp_path)
+    assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 41
+    assert "north" in (tmp_path / "model" / "CARD.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_tutorial_leads_from_a_table_to_a_report(tmp_path):
+    follow(sections(), tmp_path)
+    assert (tmp_path / "comparison" / "study.json").is_file()
+    assert "north" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+PACKAGES = ["", ".answers", ".clients", ".data", ".estimator", ".mixers", ".models", ".report", ".saved", ".study"]
+
+
+@pytest.mark.parametrize("package", [f"confrere{name}" for name in [*PACKAGES, ".weights"]])
+def test_every_public_name_is_in_the_reference(package):
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    names = set(importlib.import_module(package).__all__) - {"__version__"}
+    modules = {"clients", "data", "mixers", "models", "splits", "stopping", "testing", "weights"}
+    constants = {"METRICS", "metrics_of"}  # of a module whose members are all listed
+    assert names
+    assert [name for name in sorted(names - modules - constants) if not re.search(rf"\b{name}\b", text)] == []
+    assert [name for name in sorted(names & modules) if not re.search(rf"\.{name}\b", text)] == []
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in (*PAGES, TUTORIAL):
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_pictures_are_small():
+    pictures = list((ROOT / "docs" / "images").iterdir())
+    assert pictures
+    assert all(picture.stat().st_size < 200_000 for picture in pictures)
 
 
 def test_every_command_on_the_pages_is_tried():
