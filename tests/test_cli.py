@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
+
+from confrere.cli.app import app
 
 COMMAND = Path(sys.executable).with_name("confrere")
 
@@ -31,6 +34,25 @@ def test_help_lists_the_commands_and_the_exit_codes():
     assert done.returncode == 0
     for word in ("demo", "reproduce", "Exit codes", "Example"):
         assert word in done.stdout
+
+
+def every_command(group=None, path=""):
+    """All commands, those of groups included, by what one types."""
+    group = typer.main.get_command(app) if group is None else group
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from every_command(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+def test_every_command_has_json_an_example_and_no_gap_in_its_help():
+    found = dict(every_command())
+    assert {"check", "compare", "train", "predict", "monitor", "report", "reproduce auto"} <= set(found)
+    for name, command in found.items():
+        assert f"Example: confrere {name}" in command.epilog, name
+        assert any("--json" in option.opts for option in command.params), name
+        assert all(" [" not in (getattr(option, "help", "") or "") for option in command.params), name  # read as markup
 
 
 def test_the_authors_run_as_json(shared_data):

@@ -10,16 +10,29 @@ import typer
 from confrere._version import __version__
 from confrere.cli import bench, check, compare, demo, doctor, monitor, predict, report, reproduce, train
 
+YOURS, STUDIES, ABOUT = "Your own data", "Studies in a folder", "About confrere"
+TABLE = "patients.csv --label died --silo hospital"
+MANUAL = "\n\n".join([
+    "Personalised collaborative learning: silos train together, no row leaves its silo, and each ends with the model "
+    "that is best for its own population.",
+    "DATA is a table with a column that names the silo, a folder or several files with one silo each (CSV or Parquet), "
+    "or a data set: titanic, heart_disease, breast_cancer, diabetes. A first hour with a table of your own:",
+    f"  confrere check {TABLE}\n  confrere compare {TABLE} --out run\n"
+    f"  confrere train {TABLE} --user north --out model\n  confrere predict model new-patients.csv\n"
+    "  confrere monitor model last-month.csv",
+    "`check` trains nothing: it says what was understood and what to mend. `compare` asks whether learning together is "
+    "worth it, and writes a report to read. `train` keeps the model of one silo; `predict` and `monitor` use it.",
+    "Every command has --help with an example, and --json for programs. Exit codes: 0 all went well, 1 it failed, 2 "
+    "the command was not understood, 3 data was not found.",
+])  # fmt: skip
+
 app = typer.Typer(
     name="confrere",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="""Personalised collaborative learning: silos train together, no row leaves its silo, and each ends with the
-    model that is best for its own population.
-
-    Exit codes: 0 all went well, 1 it failed, 2 the command was not understood, 3 data was not found.""",
+    help=MANUAL,
     epilog="Example: confrere demo",
 )
 
@@ -40,22 +53,24 @@ def common(
     """What every command shares."""
 
 
-app.command("demo", epilog="Example: confrere demo --seeds 10 --out my-report")(demo.demo)
-app.command("check", epilog="Example: confrere check patients.csv --label died --silo hospital")(check.check)
+app.command("check", rich_help_panel=YOURS, epilog=f"Example: confrere check {TABLE}")(check.check)
+app.command("compare", rich_help_panel=YOURS, epilog=f"Example: confrere compare {TABLE} --user all")(compare.compare)
+app.command("train", rich_help_panel=YOURS, epilog=f"Example: confrere train {TABLE} --user north --out model")(
+    train.train
+)
 app.command(
-    "train", epilog="Example: confrere train patients.csv --label died --silo hospital --user north --out model"
-)(train.train)
-app.command("compare", epilog="Example: confrere compare patients.csv --label died --silo hospital --user all")(
-    compare.compare
+    "predict", rich_help_panel=YOURS, epilog="Example: confrere predict model new-patients.csv --out predictions.csv"
+)(predict.predict)
+app.command("monitor", rich_help_panel=YOURS, epilog="Example: confrere monitor model last-month.csv")(monitor.monitor)
+app.command(
+    "init", rich_help_panel=STUDIES, epilog="Example: confrere init study.toml --data patients.csv --label died"
+)(compare.init)
+app.command("run", rich_help_panel=STUDIES, epilog="Example: confrere run study.toml --out my-run")(compare.run)
+app.command("resume", rich_help_panel=STUDIES, epilog="Example: confrere resume my-run")(compare.resume)
+app.command("report", rich_help_panel=STUDIES, epilog="Example: confrere report my-run --user north --out north.html")(
+    report.report
 )
-app.command("init", epilog="Example: confrere init study.toml --data patients.csv --label died --silo hospital")(
-    compare.init
-)
-app.command("run", epilog="Example: confrere run study.toml --out my-run")(compare.run)
-app.command("resume", epilog="Example: confrere resume my-run")(compare.resume)
-app.command("report", epilog="Example: confrere report my-run --user north --out north.html")(report.report)
-app.command("predict", epilog="Example: confrere predict model new-patients.csv --out predictions.csv")(predict.predict)
-app.command("monitor", epilog="Example: confrere monitor model last-month.csv")(monitor.monitor)
-app.command("bench", epilog="Example: confrere bench --task L --json")(bench.bench)
-app.command("doctor", epilog="Example: confrere doctor --json")(doctor.doctor)
-app.add_typer(reproduce.app, name="reproduce")
+app.command("demo", rich_help_panel=ABOUT, epilog="Example: confrere demo --seeds 10 --out my-report")(demo.demo)
+app.command("bench", rich_help_panel=ABOUT, epilog="Example: confrere bench --task L --json")(bench.bench)
+app.command("doctor", rich_help_panel=ABOUT, epilog="Example: confrere doctor --json")(doctor.doctor)
+app.add_typer(reproduce.app, name="reproduce", rich_help_panel=ABOUT)

@@ -30,7 +30,7 @@ Scale = Annotated[
 ]
 Task = Annotated[
     Literal["classification", "regression"] | None,
-    typer.Option(help="What the label is [default: told from its values].", show_default=False),
+    typer.Option(help="What the label is (by default told from its values).", show_default=False),
 ]
 ModelName = Annotated[
     Literal["linear", "mlp"], typer.Option("--model", help="linear: logistic or linear regression; mlp: a network.")

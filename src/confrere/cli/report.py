@@ -12,14 +12,14 @@ from confrere.cli.common import for_people, print_json, progress_bar, start_jax
 def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a run, or of a model.", show_default=False)],
     user: Annotated[
-        list[str] | None, typer.Option(help="Only these users [default: all of the run].", show_default=False)
+        list[str] | None, typer.Option(help="Only these users (by default all of the run).", show_default=False)
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option(help="Columns to look at groups by [default: sex and age].", show_default=False),
+        typer.Option(help="Columns to look at groups by (by default sex and age).", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write [default: report.html in the folder].", show_default=False)
+        Path | None, typer.Option(help="The file to write (by default report.html in the folder).", show_default=False)
     ] = None,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,

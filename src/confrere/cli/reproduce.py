@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, help="Run a paper's experiments again.",
 SplitChoice = Literal["age-strict", "age-some"]
 SPLITS: tuple[SplitChoice, ...] = ("age-strict", "age-some")
 FigureFolder = Annotated[
-    Path | None, typer.Option(help="Folder for the figures [default: confrere-report; none with --json].")
+    Path | None, typer.Option(help="Folder for the figures (by default confrere-report; none with --json).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
@@ -31,7 +31,8 @@ def several() -> None:
 )
 def weight_erosion(
     split: Annotated[
-        SplitChoice | None, typer.Option(help="How the passengers are split [default: age-strict; both with --seeds].")
+        SplitChoice | None,
+        typer.Option(help="How the passengers are split (by default age-strict; both with --seeds)."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="One seed in detail; 278 is the authors' own run.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Instead: the table over this many seeds.")] = None,
@@ -112,7 +113,7 @@ def many(splits: tuple[SplitChoice, ...], seeds: int, json: bool, quiet: bool) -
 @app.command("ebola", epilog="Example: confrere reproduce ebola --split age-strict --seed 278")
 def ebola(
     split: Annotated[
-        SplitChoice | None, typer.Option(help="Figure 1 is age-strict, 2 is age-some [default: both].")
+        SplitChoice | None, typer.Option(help="Figure 1 is age-strict, 2 is age-some (by default both).")
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the patients, the split and the start.")] = 278,
     out: FigureFolder = None,
@@ -169,7 +170,9 @@ def attractor(
 
 @app.command("auto", epilog="Example: confrere reproduce auto --quick")
 def auto(
-    seeds: Annotated[int | None, typer.Option(min=1, help="Deals of every cell [default: 20; 2 with --quick].")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Deals of every cell (by default 20; 2 with --quick).")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few cells only: to see that it works.")] = False,
     json: Json = False,
     quiet: Quiet = False,
