@@ -1,5 +1,6 @@
 """The report on a run: the study's result, and for every user the model of one of its splits."""
 
+import calendar
 import os
 import time
 import warnings
@@ -89,8 +90,8 @@ def answer_of(study: Study, split: Silos, seed: int, user: str, result: StudyRes
 
 def seconds_of(folder: Path) -> dict[str, float]:
     """How long the run took, if nothing interrupted it."""
-    first, *rest = [*journal(folder), None]
-    if first is None or first["event"] != "begun" or not rest or rest[0] is None or rest[0]["event"] != "finished":
+    first_two = journal(folder)[:2]
+    if [entry["event"] for entry in first_two] != ["begun", "finished"]:
         return {}
-    began, ended = (time.mktime(time.strptime(e["time"], "%Y-%m-%dT%H:%M:%SZ")) for e in (first, rest[0]))
-    return {"the whole comparison": ended - began}
+    began, ended = (calendar.timegm(time.strptime(entry["time"], "%Y-%m-%dT%H:%M:%SZ")) for entry in first_two)
+    return {"the whole comparison": float(ended - began)}
