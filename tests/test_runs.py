@@ -39,7 +39,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     table(120).write_csv(folder / "patients.csv")
     (folder / "study.toml").write_text(STUDY)
-    done = confrere("run", "study.toml", "--out", "straight", "--json", cwd=folder)
+    done = confrere("run", "study.toml", "--out", "straight", "--no-report", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -105,7 +105,7 @@ def test_a_run_that_was_killed_fifty_times_ends_with_the_same_bits(place):
 
 def test_a_finished_run_is_read_and_nothing_is_computed(place):
     before = {file.name: file.stat().st_mtime_ns for file in (place / "straight" / "cells").iterdir()}
-    done = confrere("resume", "straight", "--json", cwd=place)
+    done = confrere("resume", "straight", "--no-report", "--json", cwd=place)
     assert done.returncode == 0, done.stderr
     assert {file.name: file.stat().st_mtime_ns for file in (place / "straight" / "cells").iterdir()} == before
 
@@ -181,7 +181,7 @@ def test_silos_that_recorded_differently_are_made_interoperable(tmp_path):
 
 def test_compare_says_what_is_best_for_whom_and_what_was_overridden(place):
     words = ("patients.csv", "--label", "ill", "--silo", "clinic", "--user", "a", "--features", "age,sex")
-    chosen = ("--algorithms", "ridge_local,fedsgd", "--seeds", "2", "--out", "compared")
+    chosen = ("--algorithms", "ridge_local,fedsgd", "--seeds", "2", "--no-report", "--out", "compared")
     done = confrere("compare", *words, *chosen, "--json", cwd=place)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -189,7 +189,7 @@ def test_compare_says_what_is_best_for_whom_and_what_was_overridden(place):
     assert set(report["users"]) == {"a"}
     [row] = report["differences"]["fedsgd"]["ridge_local"]["log_loss"]
     assert row["low"] < row["difference"] < row["high"]
-    shown = confrere("resume", "compared", cwd=place)
+    shown = confrere("resume", "compared", "--no-report", cwd=place)
     assert "fedsgd minus the other" in shown.stdout
     wrong = confrere("compare", *words, "--algorithms", "fedsdg", "--out", "never", cwd=place)
     assert wrong.returncode == 1
