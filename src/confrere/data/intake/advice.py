@@ -55,7 +55,11 @@ def suspicious_zeros(tables: Sequence[Table], plan: Plan) -> list[tuple[str, str
     """
     found: list[tuple[str, str, str]] = []
     for name in (n for n, kind in plan.columns.items() if kind == "numeric"):
-        values = [(t.name, t.columns[name].drop_nulls().to_numpy()) for t in tables if t.kinds.get(name) == "numeric"]
+        values = [
+            (t.name, nameless(t.columns[name]).drop_nulls().to_numpy())
+            for t in tables
+            if t.kinds.get(name) == "numeric"
+        ]
         rest = np.concatenate([v[v != 0] for _, v in values])
         if len(np.unique(rest)) <= MOST_VALUES or rest.min() < FAR * np.median(rest):
             continue

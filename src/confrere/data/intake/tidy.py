@@ -210,7 +210,7 @@ def hidden_gaps(frame: pl.DataFrame, missing: Mapping[str, Sequence[Any]]) -> di
     """In how many rows each column has a value that means that there is none."""
     found = {}
     for name in (name for name in missing if name in frame.columns):
-        text = text_levels(frame[name].cast(pl.String))
+        text = text_levels(nameless(frame[name]).cast(pl.String))
         found[name] = int(text.is_in([level_name(value) for value in missing[name]]).sum())
     return found
 
