@@ -195,7 +195,11 @@ def test_a_network_learns_amounts_whatever_their_units():
     assert np.sqrt(np.mean((second.model.predict(X) - y) ** 2)) < 0.6 * y.std()
     [name] = second.candidates
     assert second.scores[name] == pytest.approx(200 * first.scores[name], rel=1e-3)
-    assert any("standard deviation of the training labels" in entry.what for entry in second.shared)
+    labels = [entry for entry in second.shared if "sum of squares of the training labels" in entry.what]
+    assert [(entry.silo, entry.count) for entry in labels] == [("a", 3), ("b", 3), ("c", 3)]
+    [sent] = [entry for entry in second.shared if entry.silo == "b" and "rounds of fedavg" in entry.what]
+    assert sent.count == 20 * (5 * 2 + 1) * (2 * 8 + 8 + 8 + 1)  # rounds, runs (folds, rates, training), parameters
+    assert sent.why == "10 runs to tune it, 1 to train"
 
 
 @pytest.mark.slow

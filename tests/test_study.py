@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss
 import confrere as cf
 from confrere.study.cases import cases_of, cross_folds, round_up, seeded_silos
 from confrere.study.tuning import choose, fold_scores
+from confrere.study.units import told_of_labels, units_of
 
 from .study_helpers import small_silos
 
@@ -250,6 +251,25 @@ def test_a_network_on_amounts_is_measured_in_their_own_units():
         [cell] = study.run().cells_
         errors.append(np.append(cell.curves["rmse"].ravel(), cell.score))
     np.testing.assert_allclose(errors[1], 50 * errors[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([np.full(6, 37.7), np.full(6, 37.7)], (37.7, 37.7)),  # constant up to rounding
+        ([np.zeros(6), np.zeros(6)], (0.0, 1.0)),
+        ([np.full(6, 10.0), np.full(6, 20.0), np.full(4, 1e6)], (15.0, 5.0)),  # a handful of rows says nothing
+        ([np.ones(2)], (0.0, 1.0)),
+    ],
+)
+def test_units_are_those_of_all_silos_with_enough_rows(labels, expected):
+    silos = cf.Silos.from_arrays([(np.zeros((len(y), 1)), y) for y in labels])
+    network = cf.models.mlp([2], "regression")
+    assert tuple(units_of(silos, network)) == pytest.approx(expected)
+    assert tuple(units_of(silos, cf.models.linear())) == (0.0, 1.0)
+    assert [entry.silo for entry in told_of_labels(silos, network)] == [
+        name for name, y in zip(silos.names, labels, strict=True) if len(y) >= 5
+    ]
 
 
 def test_rows_are_rounded_up_by_an_eighth_at_most():

@@ -1,5 +1,6 @@
 """What was computed is found again, bit for bit; what is missing or damaged is computed again."""
 
+import dataclasses
 import json
 
 import jax
@@ -7,8 +8,10 @@ import numpy as np
 import pytest
 
 import confrere as cf
+from confrere.disk import write_whole
 from confrere.study.blocks import block_size
 from confrere.study.cases import Shape
+from confrere.study.written import hash_of, holds_functions
 
 from .study_helpers import small_silos
 
@@ -214,6 +217,26 @@ def test_models_whose_losses_differ_have_hashes_of_their_own():
     assert len({keys_of(cf.local(lr=0.1), model) for model in (LOGISTIC, harder(1.0), harder(2.0))}) == 3
 
 
+def test_what_calls_back_into_python_is_never_taken_for_something_else():
+    one = jax.ShapeDtypeStruct((), np.float32)
+    by_name = [jax.make_jaxpr(lambda x, s=s: jax.pure_callback(lambda v: v * s, one, x))(1.0) for s in (1.0, -1.0)]
+    assert str(by_name[0]) == str(by_name[1])
+    assert hash_of(by_name[0]) != hash_of(by_name[1])
+    inside = jax.make_jaxpr(jax.jit(lambda x: jax.pure_callback(lambda v: v, one, x)))(1.0)
+    assert hash_of(inside) != hash_of(inside)
+    plain = jax.make_jaxpr(lambda x: 2 * x)(1.0)
+    assert hash_of(plain) == hash_of(plain)
+
+
+def test_functions_are_found_inside_settings():
+    @dataclasses.dataclass
+    class Setting:
+        of: object
+
+    assert holds_functions({"a": [1, Setting(np.sin)]})
+    assert not holds_functions({"a": [1, Setting(2.0)], "b": np.array(1.0), "c": "words"})
+
+
 def test_algorithms_of_one_name_share_no_cells(tmp_path):
     how = {"seeds": 1, "rounds": 2, "metrics": ["log_loss"], "baselines": False, "tune": None, "users": ["a"]}
     first, second = (
@@ -221,3 +244,11 @@ def test_algorithms_of_one_name_share_no_cells(tmp_path):
     )
     assert bits(first) != bits(second)
     assert len(list(tmp_path.glob("*.json"))) == 2
+
+
+def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "x").touch()
+    with pytest.raises(OSError, match="taken"):
+        write_whole(tmp_path / "taken", "text")
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]

@@ -49,6 +49,20 @@ def test_a_recipes_user_moves_along_with_the_silos():
     assert testing.moving(plain)([1, 0]) is plain
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("fedavg", "'fedavg' is no algorithm: give a recipe such as"),
+        (cf.fedavg, "lr is .*, not a number: give a recipe such as"),
+        (lambda order: cf.models.logistic(), "it made Model, not a recipe"),
+        (cf.weight_erosion(user="a", lr=0.1), "by its place, as in user=0"),
+    ],
+)
+def test_what_is_no_recipe_is_refused(given, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        check_algorithm(given)
+
+
 def every_check():
     return {k: v for k, v in vars(testing).items() if k.startswith("check_") and k != "check_algorithm"}
 

@@ -1,6 +1,6 @@
 """Flower's simulation with a client that makes the data of all silos anew for every message.
 
-That is the client with which Flower was first measured beside this library's sketch; `flower.py` has the better one.
+That is the client with which Flower was first measured, before this library was; `flower.py` has the better one.
 """
 
 import flower

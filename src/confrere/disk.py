@@ -1,6 +1,7 @@
 """Files that are there as a whole or not at all, whatever stops the program."""
 
 import os
+import threading
 from pathlib import Path
 
 
@@ -21,6 +22,9 @@ def write_whole(path: Path, text: str) -> None:
     >>> [(file.name, file.read_text()) for file in folder.iterdir()]
     [('a.txt', 'whole')]
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    write_through(unfinished, text.encode())
-    os.replace(unfinished, path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        write_through(unfinished, text.encode())
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)

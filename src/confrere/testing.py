@@ -61,6 +61,7 @@ def check_algorithm(
     """
     problem = small_problem() if problem is None else problem
     case = Case(moving(make) if isinstance(make, Recipe) else make, problem, tolerance)
+    made_of(make, case)
     check_message_on_the_wire(case)
     check_shapes_are_static(case)
     check_weights(case)
@@ -81,8 +82,10 @@ def moving(recipe: Recipe) -> Make:
     """The recipe for silos in another order: a user, if there is one, moves along."""
     if "user" not in recipe.hyper:
         return lambda order: recipe
-    user = int(recipe.hyper["user"])
-    return lambda order: recipe.replace(user=order.index(user))
+    user = recipe.hyper["user"]
+    if isinstance(user, str):
+        raise ValueError(f"the problem's silos have no names: give the user {user!r} by its place, as in user=0")
+    return lambda order: recipe.replace(user=order.index(int(user)))
 
 
 class Case(NamedTuple):
@@ -134,6 +137,20 @@ class Case(NamedTuple):
         recipe = self.make(self.order) if recipe is None else recipe
         data = self.problem.data if data is None else data
         return _personal_models(self.setup(recipe), numbers(recipe.hyper), trace.state, data)
+
+
+def made_of(make: Any, case: Case) -> Recipe:
+    """The recipe, or what is wrong with what was given."""
+    hint = "give a recipe such as confrere.fedavg(lr=0.1), or a function that makes one from the order of the silos"
+    if not callable(case.make):
+        raise TypeError(f"{make!r} is no algorithm: {hint}")
+    recipe = case.make(case.order)
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"it made {type(recipe).__name__}, not a recipe: {hint}")
+    for name, value in recipe.hyper.items():
+        if np.ndim(value) > 0:
+            raise TypeError(f"{name} is {value!r}, not a number: {hint}")
+    return recipe
 
 
 _run = jax.jit(rollout, static_argnums=(0, 1))

@@ -11,14 +11,15 @@ import numpy as np
 
 from confrere import algorithms
 from confrere.answers.named import kept_weight, listened_to, numbers_in_words
-from confrere.answers.trials import Progress, Trial, case_of, settings, trials
+from confrere.answers.sent import in_runs
+from confrere.answers.trials import FOLDS, Progress, Trial, case_of, settings, trials
 from confrere.core import Tree
-from confrere.data.silos import Silos
+from confrere.data.silos import Shared, Silos
 from confrere.history import History
 from confrere.models import Model
 from confrere.simulate import simulate
-from confrere.study.cases import Others
-from confrere.study.units import Units
+from confrere.study.cases import Case, Others
+from confrere.study.units import Units, told_of_labels
 
 LEARNING_RATES = (0.03, 0.1, 0.3)
 PULLS = (0.03, 0.3, 3.0)
@@ -39,6 +40,7 @@ class Averaged(NamedTuple):
     alone: float
     history: History  # of the candidate that counts most
     units: Units  # of the amounts that the members tell
+    shared: tuple[Shared, ...]  # what left the silos, all runs counted
 
 
 def candidates(rows: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -90,7 +92,19 @@ def by_average(
         alone,
         runs[0],
         case.units,
+        (*told_of_labels(case.silos, model), *sent_in_all(case, model, by_algorithm, [t for _, t in chosen])),
     )
+
+
+def sent_in_all(case: Case, model: Model, by_algorithm: list[list[Trial]], chosen: list[Trial]) -> tuple[Shared, ...]:
+    """What left the silos in all runs: trials of every candidate on folds, training the chosen ones, seeing erosion."""
+    found: list[Shared] = []
+    for some in by_algorithm:
+        trained = sum(trial.name == some[0].name for trial in chosen)
+        if some[0].name == "weight_erosion":
+            trained = max(trained, 1)  # run for the relevance, at least
+        found += in_runs(case, model, some[0].contender, FOLDS * len(some), trained)
+    return tuple(found)
 
 
 def eroded_relevance(

@@ -11,14 +11,16 @@ from confrere.answers.average import by_average
 from confrere.answers.comparison import compared
 from confrere.answers.named import asked_for
 from confrere.answers.predictor import Predictor
-from confrere.answers.ready import sent_in_rounds, told_of
-from confrere.answers.trials import ROUNDS, Progress, best, case_of, settings, trials
+from confrere.answers.ready import told_of
+from confrere.answers.sent import in_runs
+from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, settings, trials
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
 from confrere.data.silos import AS_CLASSES, Silos, signs_only
 from confrere.models import Model, linear, logistic
 from confrere.simulate import check_types, simulate
+from confrere.study.units import told_of_labels
 
 MOST_CLASSES = 20
 
@@ -108,7 +110,7 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
         Predictor.of(model, found.members, silos, user, found.units), algorithm="auto (average over candidates)",
         weights=found.weights, prior=0.0, relevance=found.relevance, candidates=found.candidates,
         scores=found.scores | {"alone": found.alone}, refused=(), silent=(),
-        shared=sent_in_rounds(silos, user, found.history, found.units), reason=reason,
+        shared=found.shared, reason=reason,
         notes=no_better_than_the_mean(silos, user, model, found.score), make_history=lambda: found.history,
     )  # fmt: skip
 
@@ -124,7 +126,8 @@ def named_answer(
     [some] = trials(case, how, {name: given}, grid, rounds, progress)
     trial = best(some)
     history = simulate(trial.recipe(user), model, case.silos, trial.contender.rounds, seed, user=user, metrics=())
-    said = told_of(history, silos, user, trial.score, case.units)
+    shared = (*told_of_labels(case.silos, model), *in_runs(case, model, trial.contender, FOLDS * len(some), 1))
+    said = told_of(history, silos, user, trial.score) | {"shared": shared}
     return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), **said)
 
 

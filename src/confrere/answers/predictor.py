@@ -18,7 +18,7 @@ class Predictor:
     """Predictions for new rows: an array with the silos' features, or a table if the silos came from one."""
 
     model: Model
-    members: tuple[tuple[float, Tree], ...]  # weight and parameters; the weights sum to 1
+    members: tuple[tuple[float, Tree], ...]  # weight and parameters, on the scale of `units`; the weights sum to 1
     user: str
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...] | None
@@ -35,7 +35,7 @@ class Predictor:
 
     @property
     def params(self) -> Tree:
-        """The parameters, if there is one set of them."""
+        """The parameters, if there is one set of them. A network's amounts are told on the scale of `units`."""
         if len(self.members) != 1:
             raise ValueError(f"this answer averages {len(self.members)} models; see `members`")
         return self.members[0][1]

@@ -4,20 +4,19 @@ import math
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from confrere.answers import words
 from confrere.answers.answer import Answer
 from confrere.answers.comparison import compared
 from confrere.answers.named import kept_weight, listened_to, numbers_in_words
 from confrere.answers.predictor import Predictor
+from confrere.answers.sent import in_one_run
 from confrere.core import Recipe, Tree
-from confrere.data.silos import Shared, Silos
+from confrere.data.silos import Silos
 from confrere.history import History
 from confrere.models import Model
 from confrere.simulate import simulate
-from confrere.study.units import AS_THEY_ARE, Units, in_units, units_of
+from confrere.study.units import in_units, told_of_labels, units_of
 
 
 def ready_answer(
@@ -41,12 +40,12 @@ def ready_answer(
     ('fedsgd', {'a': 0.5, 'b': 0.5})
     """
     place = silos.index(user)
-    units = units_of(silos, place, model)
-    seen = in_units(silos.for_user(place, others), units)
-    history = simulate(recipe, model, seen, rounds, seed, user=place, params=params, metrics=())
+    seen = silos.for_user(place, others)
+    units = units_of(seen, model)
+    history = simulate(recipe, model, in_units(seen, units), rounds, seed, user=place, params=params, metrics=())
     predictor = Predictor.of(model, [(1.0, history.personal(place))], silos, place, units)
-    said = told_of(history, silos, place, math.nan, units)
-    shared = (*silos.shared, *said.pop("shared"))
+    said = told_of(history, silos, place, math.nan)
+    shared = (*silos.shared, *told_of_labels(seen, model), *in_one_run(silos, history))
 
     def compare():
         return compared(silos, place, model, others, 0, rounds, {}, predictor, None)
@@ -55,7 +54,7 @@ def ready_answer(
     return Answer(user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, **said)
 
 
-def told_of(history: History, silos: Silos, user: int, score: float, units: Units) -> dict[str, Any]:
+def told_of(history: History, silos: Silos, user: int, score: float) -> dict[str, Any]:
     """What an answer says of one run of a named algorithm."""
     name = history.algorithm
     weights = listened_to(history, silos, user)
@@ -68,17 +67,6 @@ def told_of(history: History, silos: Silos, user: int, score: float, units: Unit
     ])  # fmt: skip
     return {
         "algorithm": name, "weights": weights, "prior": 0.0, "relevance": relevance, "candidates": {tuned: 1.0},
-        "scores": {tuned: score}, "refused": (), "silent": (), "shared": sent_in_rounds(silos, user, history, units),
-        "reason": reason, "notes": (), "make_history": lambda: history,
+        "scores": {tuned: score}, "refused": (), "silent": (), "reason": reason, "notes": (),
+        "make_history": lambda: history,
     }  # fmt: skip
-
-
-def sent_in_rounds(silos: Silos, user: int, history: History, units: Units) -> tuple[Shared, ...]:
-    """What left each silo while an algorithm ran; tuning ran it once more for every fold and set of numbers."""
-    sent = history.bytes_up.sum(axis=0) // np.dtype(jnp.result_type(float)).itemsize
-    scale = "mean and standard deviation of the training labels, so that a network can learn them"
-    return (() if units == AS_THEY_ARE else (Shared(silos.names[user], scale, 2, "training"),)) + tuple(
-        Shared(name, f"messages of {history.rounds} rounds of {history.algorithm}", int(sent[i]), "training")
-        for i, name in enumerate(silos.names)
-        if sent[i] > 0
-    )

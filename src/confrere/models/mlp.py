@@ -12,6 +12,9 @@ from confrere.models.model import Model, Task, dense, init_dense, model_of
 def mlp(hidden: Sequence[int] = (32,), task: Task = "classification") -> Model:
     """Dense layers with ReLU between them; `hidden` gives the width of each layer but the last.
 
+    Amounts (`task="regression"`) far from 0 and 1 make its training diverge: `personalise` and `Study` standardise them
+    on the way; `simulate` takes them as they are.
+
     >>> import jax, confrere as cf
     >>> model = cf.models.mlp([8])
     >>> sorted(model.init(jax.random.key(0), 3, 2))

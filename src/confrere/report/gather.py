@@ -153,8 +153,8 @@ def finite(value: float) -> float | None:
 
 
 def model_hash(predictor: Predictor) -> str:
-    """SHA-256 over weights and parameters, leaf by leaf."""
-    found = hashlib.sha256()
+    """SHA-256 over the units, the weights and the parameters, leaf by leaf."""
+    found = hashlib.sha256(repr(tuple(predictor.units)).encode())
     for weight, params in predictor.members:
         found.update(repr(weight).encode())
         for path, leaf in jax.tree_util.tree_leaves_with_path(params):

@@ -95,9 +95,9 @@ def cases_of(seed: int, silos: Silos, users: Sequence[int], others: Others, mode
     shape = shape_of(silos, others, model, folds)
     found = []
     for user in users:
-        units = units_of(silos, user, model)
-        seen = in_units(silos.for_user(user, others), units)
-        found.append(Case(seed, user, silos.names[user], seen, shape, digest, units))
+        seen = silos.for_user(user, others)
+        units = units_of(seen, model)
+        found.append(Case(seed, user, silos.names[user], in_units(seen, units), shape, digest, units))
     return found
 
 

@@ -31,8 +31,8 @@ class Study:
     """Algorithms compared for every user, over seeds, each with its numbers tuned on the user's training rows only.
 
     Args:
-        model: what is trained. A network learns amounts standardised by the user's training labels; errors are told in
-            the labels' own units.
+        model: what is trained. A network learns amounts standardised by the mean and deviation of all training labels;
+            errors are told in the labels' own units.
         silos: Silos, or a function that makes them from a seed. Where there are no test rows, seed s sets half of
             every silo's rows aside with `silos.split(test=0.5, seed=s)`; where there are, they stay, and the seed
             drives the start and the batches only.

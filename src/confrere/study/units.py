@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from confrere.data.silos import Silos
+from confrere.borrowing.summary import MIN_CELL
+from confrere.data.silos import Shared, Silos
 from confrere.models import Model
 
 
@@ -33,17 +34,35 @@ class Units(NamedTuple):
 
 
 AS_THEY_ARE = Units()
+CONSTANT = 1e-9  # a spread below this part of the mean is rounding
 
 
-def units_of(silos: Silos, user: int, model: Model) -> Units:
-    """Mean and standard deviation of the user's training labels, for networks on amounts; else labels as they are."""
+def units_of(silos: Silos, model: Model) -> Units:
+    """Mean and standard deviation of the silos' training labels, for networks on amounts; else labels as they are.
+
+    As with features, every silo sends the count, the sum and the sum of squares; one with a handful of rows sends none.
+    """
+    told = [silos.silos[i].rows("train")[1] for i in who_tells(silos, model)]
+    if not told:
+        return AS_THEY_ARE
+    labels = np.concatenate(told)
+    centre, spread = float(labels.mean()), float(labels.std())
+    if spread <= CONSTANT * abs(centre):
+        spread = abs(centre)
+    return Units(centre, spread or 1.0)
+
+
+def who_tells(silos: Silos, model: Model) -> list[int]:
+    """The silos whose labels the units rest on."""
     if model.task != "regression" or model.name == "linear":
-        return AS_THEY_ARE
-    labels = silos[user].rows("train")[1]
-    if not len(labels):
-        return AS_THEY_ARE
-    spread = float(labels.std())
-    return Units(float(labels.mean()), spread if spread > 0 else 1.0)
+        return []
+    return [i for i, rows in enumerate(silos.sizes("train")) if rows >= MIN_CELL]
+
+
+def told_of_labels(silos: Silos, model: Model) -> tuple[Shared, ...]:
+    """What left the silos so that labels have common units."""
+    what = "count, sum and sum of squares of the training labels"
+    return tuple(Shared(silos.names[i], what, 3, "units of the label") for i in who_tells(silos, model))
 
 
 def in_units(silos: Silos, units: Units) -> Silos:

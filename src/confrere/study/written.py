@@ -1,11 +1,14 @@
 """What a model and an algorithm compute, as a hash: two of one name that differ do not share cells.
 
 Both are traced, and what the trace says is hashed, constants included. The library's own algorithms are known by their
-names and the library's version, unless they were given functions to work with.
+names and the library's version, unless they were given functions to work with. What calls back into Python cannot be
+told from its trace: its cells are never found again.
 """
 
+import dataclasses
 import functools
 import hashlib
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -74,10 +77,12 @@ def is_ours(maker: Callable[..., Any]) -> bool:
 
 def holds_functions(thing: Any) -> bool:
     """Whether a static argument is or holds a function, whose name does not tell what it does."""
+    if isinstance(thing, (str, bytes, np.ndarray, jax.Array)):
+        return False
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        return any(holds_functions(getattr(thing, part.name)) for part in dataclasses.fields(thing))
     parts = thing.values() if isinstance(thing, Mapping) else thing
-    if isinstance(parts, Iterable) and not isinstance(parts, str):
-        return any(map(holds_functions, parts))
-    return callable(thing)
+    return any(map(holds_functions, parts)) if isinstance(parts, Iterable) else callable(thing)
 
 
 def numbers_spec(*shape: int) -> Any:
@@ -94,17 +99,23 @@ def hash_of(*traced: Any) -> str:
     """A hash of traces and of the constants in them."""
     return fingerprint({
         "jaxprs": [str(jaxpr) for jaxpr in traced],
-        "constants": [listed(constant) for jaxpr in traced for constant in constants(jaxpr)],
+        "constants": [listed(a) for jaxpr in traced for part in parts_of(jaxpr) for a in getattr(part, "consts", ())],
+        "once": str(uuid.uuid4()) if any(map(calls_back, traced)) else None,
     })  # fmt: skip
 
 
-def constants(traced: Any) -> Iterator[Any]:
-    """The arrays that a trace refers to, its inner functions' included, which are not written out in it."""
-    yield from getattr(traced, "consts", ())
+def parts_of(traced: Any) -> Iterator[Any]:
+    """A trace and those of its inner functions, whose constants are not written out in it."""
+    yield traced
     for equation in traced.eqns:
         for value in jax.tree.leaves(tuple(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")):
             if hasattr(value, "eqns"):
-                yield from constants(value)
+                yield from parts_of(value)
+
+
+def calls_back(traced: Any) -> bool:
+    """Whether a trace calls functions of Python, of which it shows nothing but the name."""
+    return any("callback" in equation.primitive.name for part in parts_of(traced) for equation in part.eqns)
 
 
 def listed(constant: Any) -> list[Any]:
