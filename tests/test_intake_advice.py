@@ -115,7 +115,7 @@ def small_silos(silos, rows, values):
     return pd.DataFrame({"x": numbers, "text": values, "y": np.arange(count) % 2, "s": names})
 
 
-@pytest.mark.parametrize(("silos", "rows"), [(2, 5), (3, 9), (6, 4), (20, 2)])
+@pytest.mark.parametrize(("silos", "rows"), [(2, 5), (3, 9), (6, 4), (20, 2), (30, 1), (12, 2), (2, 4), (1, 9)])
 def test_identifiers_are_left_out_however_small_the_silos_are_and_stay_where_they_are(silos, rows):
     values = [f"patient {i}" for i in range(silos * rows)]
     with pytest.warns(DataWarning, match="column 'text' has nearly as many values as rows"):
@@ -133,7 +133,7 @@ def test_an_identifier_may_occur_twice():
         assert load(small_silos(8, 6, values)).feature_names == ("x",)
 
 
-@pytest.mark.parametrize(("silos", "rows", "levels"), [(20, 2, 2), (30, 3, 4), (6, 4, 5), (50, 9, 50), (1, 9, 9)])
+@pytest.mark.parametrize(("silos", "rows", "levels"), [(20, 2, 2), (30, 3, 4), (6, 4, 5), (50, 9, 50), (1, 9, 8)])
 def test_categories_of_small_silos_remain_features(silos, rows, levels):
     values = np.random.default_rng(1).permutation([f"level {i % levels}" for i in range(silos * rows)])
     assert len(load(small_silos(silos, rows, values)).feature_names) == 1 + (levels if levels > 2 else 1)

@@ -120,7 +120,7 @@ class Silos:
         >>> table = pl.DataFrame(
         ...     {
         ...         "age": [40, 60, 50, None],
-        ...         "sex": ["f", "m", "m", "f"],
+        ...         "sex": ["f", "m", "m", "m"],
         ...         "ill": ["no", "yes", "no", "yes"],
         ...         "clinic": ["a", "a", "b", "b"],
         ...     }
@@ -129,7 +129,7 @@ class Silos:
         >>> silos.names, silos.feature_names, silos.label_names
         (('a', 'b'), ('age', 'age=missing', 'sex=m'), ('no', 'yes'))
         >>> silos["b"].X.tolist()
-        [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+        [[0.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
         """
         from confrere.data import intake
 

@@ -100,7 +100,7 @@ class Encoding:
 
     >>> import polars as pl, confrere as cf
     >>> table = pl.DataFrame(
-    ...     {"age": [40, 60, 50, 70], "sex": ["f", "m", "m", "f"], "ill": [0, 1, 0, 1], "clinic": ["a", "a", "b", "b"]}
+    ...     {"age": [40, 60, 50, 70], "sex": ["f", "m", "m", "m"], "ill": [0, 1, 0, 1], "clinic": ["a", "a", "b", "b"]}
     ... )
     >>> encoding = cf.Silos.from_table(table, label="ill", silo="clinic").encoding
     >>> encoding.features

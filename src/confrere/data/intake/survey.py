@@ -107,8 +107,9 @@ def common_kind(name: str, surveys: Sequence[Survey]) -> Kind:
 def are_names(name: str, surveys: Sequence[Survey]) -> bool:
     """Whether a category of which every silo knows few values has as many of them as rows, as names and identifiers do.
 
-    Of c different values, equally frequent, two are the same with a chance of 1/c. Pairs within silos per repeated
-    value so estimate c, which must be half of all rows or more, and large enough not to be a matter of luck.
+    Where no value occurs twice within a silo it cannot be told, and nothing is to leave that may be a name. Else, of c
+    different values, equally frequent, two are the same with a chance of 1/c. Pairs within silos per repeated value so
+    estimate c, which must be half of all rows or more, and large enough not to be a matter of luck.
     """
     counts = [message.few.get(name) for message in surveys if message.kinds.get(name) == "categorical"]
     few = [count for count in counts if count is not None]
@@ -117,7 +118,8 @@ def are_names(name: str, surveys: Sequence[Survey]) -> bool:
     rows = sum(known for known, _ in few)
     repeated = sum(known - levels for known, levels in few)
     pairs = sum(known * (known - 1) // 2 for known, _ in few)
-    return rows >= FEW_ROWS and pairs >= (repeated + 1) * max(ENOUGH_PAIRS, rows / 2)
+    enough = rows >= FEW_ROWS and pairs >= (repeated + 1) * max(ENOUGH_PAIRS, rows / 2)
+    return repeated == 0 or enough
 
 
 def are_classes(surveys: Sequence[Survey], options: Options) -> bool:
