@@ -234,6 +234,9 @@ def test_without_scale_numbers_stay_and_gaps_get_the_common_mean():
     assert {e.what for e in silos.shared if "'x'" in e.what} == {
         "whether values are missing in all rows of 'x'",
         "whether values are missing in training rows of 'x'",
+        "whether there are at most five values, all whole numbers, in 'x'",
+        "whether there are more than two values in 'x'",
+        "whether there are five values or more, all 0, in 'x'",
         "count and sum of training values of 'x'",
         "whether training values differ in 'x'",
     }

@@ -6,6 +6,8 @@ import pytest
 
 import confrere as cf
 from confrere.data import DataWarning
+from confrere.data.intake import messages
+from confrere.data.intake.messages import Distance, Looks
 
 
 def table(rows=200, seed=0, **columns):
@@ -180,6 +182,61 @@ def test_codes_are_noted_and_not_warned_about():
         table().assign(code=rng.integers(1, 5, 200), yes=rng.integers(0, 2, 200), dose=rng.choice([1, 1.5, 2], 200))
     )
     assert silos.notes == ("column 'code' has a few whole numbers only; if they are codes, name it in categorical",)
+
+
+CODES = "column 'code' has a few whole numbers only; if they are codes, name it in categorical"
+
+
+def test_a_silo_with_more_values_says_that_there_are_no_codes():
+    given = table(rows=80).assign(code=np.arange(80) % 3)
+    assert load(given).notes == (CODES,)
+    given.loc[given["s"] == "b", "code"] = np.arange((given["s"] == "b").sum()) % 7
+    assert load(given).notes == ()
+
+
+def two_silos(first, second):
+    """A column `lab` with the given values in the silos a and b."""
+    rows = len(first) + len(second)
+    numbers = np.random.default_rng(0).normal(size=rows)
+    names = ["a"] * len(first) + ["b"] * len(second)
+    return pd.DataFrame({"x": numbers, "lab": [*first, *second], "y": np.arange(rows) % 2, "s": names})
+
+
+def zeros_noted(given):
+    return [note.split(" rows")[0] for note in load(given).notes if "far from all other values" in note]
+
+
+FAR = np.random.default_rng(3).permutation(100 + np.arange(40.0))
+NEAR = np.random.default_rng(4).permutation(1 + np.arange(40.0))
+ZEROS = np.zeros(8)
+
+
+def test_zeros_are_judged_by_the_values_of_their_own_silo():
+    assert zeros_noted(two_silos([*ZEROS, *FAR], NEAR)) == ["silo 'a': column 'lab' is 0 in some"]
+    assert zeros_noted(two_silos([*ZEROS, *NEAR], FAR)) == []
+    assert zeros_noted(two_silos([*ZEROS, 120, 130, 140], FAR)) == []
+    assert zeros_noted(two_silos([*ZEROS[:4], *FAR], FAR)) == []
+
+
+def test_a_silo_with_nothing_but_zeros_learns_from_the_others_whether_that_is_odd():
+    assert zeros_noted(two_silos(ZEROS, FAR)) == ["silo 'a': column 'lab' is 0 in all"]
+    assert zeros_noted(two_silos(ZEROS, NEAR)) == []
+    asked = [(e.silo, e.what, e.count) for e in load(two_silos(ZEROS, FAR)).shared if "far from 0" in e.what]
+    assert asked == [(s, "whether values other than 0 are many and far from 0 in 'lab'", 1) for s in "ab"]
+    assert not [e for e in load(two_silos([*ZEROS, *FAR], FAR)).shared if "far from 0" in e.what]
+
+
+def test_advice_on_several_silos_rests_on_their_messages_alone(monkeypatch):
+    def no(message):
+        if isinstance(message, Distance):
+            return message._replace(far=dict.fromkeys(message.far, False))
+        return message._replace(codes=dict.fromkeys(message.codes, False)) if isinstance(message, Looks) else message
+
+    given = two_silos(ZEROS, FAR).assign(code=np.arange(48) % 3)
+    assert CODES in load(given).notes
+    assert zeros_noted(given)
+    monkeypatch.setattr(messages, "gather", lambda sent: tuple(map(no, sent)))
+    assert load(given).notes == ()
 
 
 def test_classes_with_several_spellings_are_warned_about():

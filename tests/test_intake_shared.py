@@ -10,7 +10,7 @@ import pytest
 import confrere as cf
 from confrere.data import DataWarning
 from confrere.data.intake import messages
-from confrere.data.intake.messages import Classes, Layout, Levels, Moments, Summary, Survey
+from confrere.data.intake.messages import Classes, Distance, Layout, Levels, Looks, Moments, Summary, Survey
 
 
 class Wire:
@@ -28,6 +28,8 @@ class Wire:
 def rebuilt(kind, plain):
     if kind is Survey:
         return Survey(**plain)
+    if kind in (Looks, Distance):
+        return kind(**plain)
     if kind is Classes:
         return Classes(plain["silo"], tuple(plain["names"]))
     levels = {column: Levels(tuple(names), others) for column, (names, others) in plain["levels"].items()}
@@ -43,6 +45,8 @@ def leaves(kind, plain):
         return 1 + 2 * len(plain["kinds"]) + 1 + 2 * len(plain["few"])
     if kind is Classes:
         return len(plain["names"])
+    if kind in (Looks, Distance):
+        return sum(len(answers) for answers in plain.values() if isinstance(answers, dict))
     words = sum(len(names) + 1 for names, _ in plain["levels"].values()) + len(plain["missing"])
     if kind is Layout:
         return words
@@ -123,6 +127,8 @@ def test_the_record_of_one_silo_in_words():
         ("kind of the label", 1),
         ("names of the classes", 2),
         *gaps_and_levels("all rows", table),
+        *((f"whether there are at most five values, all whole numbers, in {name!r}", 1) for name in ("age", "bp")),
+        *((f"whether there are five values or more, all 0, in {name!r}", 1) for name in ("age", "bp")),
         ("count, sum and sum of squares of training values of 'age'", 3),
         ("count, sum and sum of squares of training values of 'bp'", 3),
         *gaps_and_levels("training rows", table),

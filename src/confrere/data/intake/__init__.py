@@ -6,7 +6,7 @@ survey    inside a silo: which columns there are; between silos: which become fe
 layout    inside a silo: levels and gaps; between silos: which features there are
 summary   inside a silo: counts, sums, levels of the training rows; between silos: the encoding
 encoding  inside a silo: rows of features
-advice    inside a silo: columns that look wrong
+advice    inside a silo: columns that look wrong; between silos: yes or no on codes and zeros
 messages  all that passes from a silo to the others, and the record of it
 tables    the `source` of the silos: does the second half again whenever training rows or silos change
 """

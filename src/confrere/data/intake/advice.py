@@ -1,16 +1,23 @@
-"""Advice, inside one silo: columns that know too much about the label, identifiers, numbers that look like codes,
-zeros that look like missing values.
+"""Advice: columns that know too much about the label, identifiers, numbers that look like codes, zeros that look like
+missing values.
 
 A column knows too much if it alone tells the label: by its levels, by whether it is missing, or by a threshold. That
 is so if it is right in 97 of 100 rows and makes at most a fifth of the errors of guessing the most frequent class;
-for numeric labels, if it correlates with the label beyond .999. What is found stays with the silo.
+for numeric labels, if it correlates with the label beyond .999.
+
+All this is decided inside one silo, but for two things: numbers are codes only if they look so in all silos, and that
+values which are 0 throughout are none shows in other silos only. For these each silo answers yes or no, column by
+column, in messages (`Looks`, and `Distance` if some silo has a column of zeros) that are recorded like all others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
+from confrere.data.intake import messages
+from confrere.data.intake.messages import Distance, Looks
 from confrere.data.intake.survey import Plan
 from confrere.data.intake.tidy import Table, how_many, nameless
 
@@ -22,7 +29,67 @@ FAR, LEAST_ZEROS = 0.3, 5  # part of the median above which all values are far f
 CHUNK = 2**20  # numbers sorted at once
 
 
-def advise(tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None) -> tuple[list[str], list[str]]:
+class Told(NamedTuple):
+    """What all silos said about their numeric columns."""
+
+    looks: tuple[Looks, ...]
+    distances: tuple[Distance, ...]
+
+
+def ask(tables: Sequence[Table], plan: Plan) -> Told:
+    """The exchange: what numeric columns look like, and how far from 0 they are where a silo has nothing but zeros."""
+    looks = messages.gather(look(table, plan) for table in tables)
+    asked = {name for message in looks for name, zeros in message.zeros.items() if zeros}
+    return Told(looks, messages.gather(distance(table, plan, asked) for table in tables) if asked else ())
+
+
+def look(table: Table, plan: Plan) -> Looks:
+    """Inside a silo: which numeric columns may be codes, and which are 0 throughout."""
+    names = numeric_columns(table, plan)
+    whole = {name: whole_values(table.columns[name]) for name in names}
+    several = {name: count > 2 for name, count in whole.items() if count <= MOST_CODES}
+    zeros = {name: whole[name] == 1 and all_zeros(known_values(table, name)) for name in names}
+    return Looks(table.name, {name: name in several for name in names}, several, zeros)
+
+
+def distance(table: Table, plan: Plan, asked: Collection[str]) -> Distance:
+    """Inside a silo: of the columns asked for, whether values are many and far from 0."""
+    names = [name for name in numeric_columns(table, plan) if name in asked]
+    return Distance(table.name, {name: far_from_zero(known_values(table, name)) for name in names})
+
+
+def numeric_columns(table: Table, plan: Plan) -> list[str]:
+    """The numeric features of which a silo has values."""
+    return [name for name, kind in plan.columns.items() if kind == "numeric" and table.kinds.get(name) == "numeric"]
+
+
+def known_values(table: Table, name: str) -> np.ndarray:
+    """The values of a numeric column that are not missing."""
+    return nameless(table.columns[name]).drop_nulls().to_numpy()
+
+
+def whole_values(column: pl.Series) -> float:
+    """How many different values there are, if they are all whole numbers and at most five; else infinity."""
+    if column.n_unique() > MOST_CODES + 1:  # the one more may be "missing"
+        return np.inf
+    values = nameless(column).drop_nulls().unique()
+    return len(values) if len(values) <= MOST_CODES and (values == values.floor()).all() else np.inf
+
+
+def all_zeros(values: np.ndarray) -> bool:
+    """Whether there are nothing but zeros, and enough of them to be worth a word."""
+    return len(values) >= LEAST_ZEROS and not values.any()
+
+
+def far_from_zero(values: np.ndarray) -> bool:
+    """Whether values other than 0 are many and all far from it."""
+    rest = values[values != 0]
+    return len(np.unique(rest)) > MOST_VALUES and bool(rest.min() >= FAR * np.median(rest))
+
+
+def advise(
+    tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None, told: Told
+) -> tuple[list[str], list[str]]:
     """What to warn about, and what to note, silo by silo."""
     cautions: list[str] = []
     notes: list[str] = []
@@ -38,33 +105,30 @@ def advise(tables: Sequence[Table], plan: Plan, classes: Sequence[str] | None) -
             f"silo {table.name!r}: column {name!r} counts up or down from row to row, as identifiers do: if so, drop it"
             for name in counters(table, plan)
         ]
-    for name in codes(tables, plan):
+    for name in codes(told.looks, plan):
         notes.append(f"column {name!r} has a few whole numbers only; if they are codes, name it in categorical")
     notes += [
         f"silo {silo!r}: column {name!r} is 0 in {many} rows, far from all other values: if that means that it was "
         f"not taken, say so with missing={{{name!r}: [0]}} (--missing {name}=0)"
-        for silo, name, many in suspicious_zeros(tables, plan)
+        for silo, name, many in suspicious_zeros(tables, plan, told.distances)
     ]
     return cautions, notes
 
 
-def suspicious_zeros(tables: Sequence[Table], plan: Plan) -> list[tuple[str, str, str]]:
-    """Where 0 seems to stand for a missing value, as other values are many and all far from it: silo, column, rows.
+def suspicious_zeros(tables: Sequence[Table], plan: Plan, distances: Sequence[Distance]) -> list[tuple[str, str, str]]:
+    """Where 0 seems to stand for a missing value, the silo having many others, all far from it: silo, column, rows.
 
-    A silo whose values are all 0 is suspicious if another's are never near it.
+    A silo whose values are all 0 is suspicious if another said that its own are many and far from it.
     """
+    far = {name for message in distances for name, yes in message.far.items() if yes}
     found: list[tuple[str, str, str]] = []
-    for name in (n for n, kind in plan.columns.items() if kind == "numeric"):
-        values = [
-            (t.name, nameless(t.columns[name]).drop_nulls().to_numpy())
-            for t in tables
-            if t.kinds.get(name) == "numeric"
-        ]
-        rest = np.concatenate([v[v != 0] for _, v in values])
-        if len(np.unique(rest)) <= MOST_VALUES or rest.min() < FAR * np.median(rest):
+    for name, table in ((name, table) for name in plan.columns for table in tables):
+        if table.kinds.get(name) != "numeric":
             continue
-        zeros = [(silo, int((v == 0).sum()), len(v)) for silo, v in values]
-        found += [(silo, name, how_many(count, rows)) for silo, count, rows in zeros if count >= LEAST_ZEROS]
+        values = known_values(table, name)
+        zeros = int((values == 0).sum())
+        if zeros >= LEAST_ZEROS and (far_from_zero(values) or (name in far and all_zeros(values))):
+            found.append((table.name, name, how_many(zeros, len(values))))
     return found
 
 
@@ -148,21 +212,14 @@ def counters(table: Table, plan: Plan) -> list[str]:
         steps = np.diff(values)
         return bool((np.all(steps > 0) or np.all(steps < 0)) and np.all(values == np.floor(values)))
 
-    names = [n for n, kind in plan.columns.items() if kind == "numeric" and table.kinds.get(n) == "numeric"]
-    return [n for n in names if len(table) >= LEAST_ROWS and counts(table.columns[n])]
+    return [n for n in numeric_columns(table, plan) if len(table) >= LEAST_ROWS and counts(table.columns[n])]
 
 
-def codes(tables: Sequence[Table], plan: Plan) -> list[str]:
+def codes(looks: Sequence[Looks], plan: Plan) -> list[str]:
     """Numeric columns with more than two, but in no silo more than five, values, all whole numbers."""
 
-    def distinct(column: pl.Series) -> float:
-        if column.n_unique() > MOST_CODES + 1:  # the one more may be "missing"
-            return np.inf
-        values = nameless(column).drop_nulls().unique()
-        return len(values) if (values == values.floor()).all() else np.inf
-
     def has_codes(name: str) -> bool:
-        most = max(distinct(table.columns[name]) for table in tables if table.kinds.get(name) == "numeric")
-        return 2 < most <= MOST_CODES
+        said = [message for message in looks if name in message.codes]
+        return all(message.codes[name] for message in said) and any(message.several[name] for message in said)
 
     return [name for name, kind in plan.columns.items() if kind == "numeric" and has_codes(name)]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from confrere.data.intake import messages
-from confrere.data.intake.advice import advise
+from confrere.data.intake.advice import advise, ask
 from confrere.data.intake.options import Options, check_name, check_named, did_you_mean
 from confrere.data.intake.read import PARQUET, TEXT, read
 from confrere.data.intake.survey import Plan, agree, class_names, common_classes, label_levels, survey
@@ -124,8 +124,11 @@ def load(
     check_labels(tables, options)
     opening = tuple(entry for message in (*surveys, *said) for entry in messages.record(message))
     source = Tables.open(tables, options, plan, classes, origin, kind, opening)
+    told = ask(tables, plan)
+    asked = (entry for message in (*told.looks, *told.distances) for entry in messages.record(message))
+    source = replace(source, opening=(*source.opening, *asked))
     silos = source.all_for_training()
-    suspicious, odd = advise(tables, plan, classes)
+    suspicious, odd = advise(tables, plan, classes, told)
     cautions = (
         *without_label(tidied, unlabelled),
         *spellings(classes, options),

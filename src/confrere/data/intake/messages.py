@@ -3,7 +3,7 @@
 Every message is made inside one silo, passes through `gather`, and is all that the other side ever sees. A silo
 first says which columns it has (`Survey`), the names of the classes if the label has some (`Classes`), and its levels
 and gaps (`Layout`), so that the features are the same for every split; then, whenever the training rows change, what
-is needed to encode them alike (`Summary`).
+is needed to encode them alike (`Summary`). What numeric columns look like (`Looks`, `Distance`) is for advice alone.
 
 The sum of squares is taken about the silo's own mean, from which, with count and sum, the plain one follows
 (squares + sum^2 / count): the same information without the loss of digits of large numbers that vary little.
@@ -69,8 +69,24 @@ class Summary(NamedTuple):
     levels: Mapping[str, Levels]  # categorical columns
 
 
-Message = Survey | Classes | Layout | Summary
-M = TypeVar("M", Survey, Classes, Layout, Summary)
+class Looks(NamedTuple):
+    """What a silo's numeric columns look like, yes or no: for advice that no silo could give alone."""
+
+    silo: str
+    codes: Mapping[str, bool]  # whether there are at most five different values, all of them whole numbers
+    several: Mapping[str, bool]  # whether they are more than two, where they may be codes
+    zeros: Mapping[str, bool]  # whether there are five values or more, and all are 0
+
+
+class Distance(NamedTuple):
+    """Whether values other than 0 are many and far from 0, of numeric columns that are 0 throughout in another silo."""
+
+    silo: str
+    far: Mapping[str, bool]
+
+
+Message = Survey | Classes | Layout | Summary | Looks | Distance
+M = TypeVar("M", Survey, Classes, Layout, Summary, Looks, Distance)
 
 
 def gather(messages: Iterable[M]) -> tuple[M, ...]:
@@ -86,6 +102,11 @@ def record(message: Message) -> list[Shared]:
         return [Shared(message.silo, "names of the classes", len(message.names), "so that class numbers agree")]
     if isinstance(message, Layout):
         return record_layout(message, "all rows")
+    if isinstance(message, Looks):
+        return record_looks(message)
+    if isinstance(message, Distance):
+        what = "whether values other than 0 are many and far from 0"
+        return [Shared(message.silo, f"{what} in {name!r}", 1, "to find zeros for missing") for name in message.far]
     return record_summary(message)
 
 
@@ -102,6 +123,18 @@ def record_survey(message: Survey) -> list[Shared]:
             for name in message.few
         ),
     ]
+
+
+def record_looks(message: Looks) -> list[Shared]:
+    """What numeric columns look like."""
+    few, codes = "whether there are at most five values, all whole numbers,", "to find codes"
+    found = [(f"{few} in {name!r}", 1, codes) for name in message.codes]
+    found += [(f"whether there are more than two values in {name!r}", 1, codes) for name in message.several]
+    found += [
+        (f"whether there are five values or more, all 0, in {name!r}", 1, "to find zeros for missing")
+        for name in message.zeros
+    ]
+    return [Shared(message.silo, *entry) for entry in found]
 
 
 def record_layout(message: Layout | Summary, rows: str) -> list[Shared]:
