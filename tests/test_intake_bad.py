@@ -425,6 +425,33 @@ def test_a_duration_may_be_the_label():
     assert [s.y.tolist() for s in silos.silos] == [[0.25, 0.5], [0.75, 1.5]]
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_durations_may_have_values_that_mean_missing_in_days(library):
+    given = table(stay=[datetime.timedelta(0), *STAYS[:2], datetime.timedelta(days=4)])
+    given = given if library == "polars" else pd.DataFrame(given.to_dict(as_series=False))
+    silos = load(given, scale=None, missing={"stay": [0, 2.5]})
+    assert np.concatenate([s.X for s in silos.silos])[:, 2:].tolist() == [[2.5, 1], [1, 0], [2.5, 1], [4, 0]]
+    assert [note for note in silos.notes if "taken as missing" in note] == [
+        f"silo {name!r}: stay = 0 or stay = 2.5 is taken as missing (in some rows)" for name in "ab"
+    ]
+
+
+@pytest.mark.parametrize(
+    "values", [[[1], [2], [3], [4]], [b"u", b"v", b"v", b"\xff"], STAYS], ids=["list", "bytes", "stay"]
+)
+def test_what_means_missing_in_a_dropped_column_does_not_matter(values):
+    silos = load(table(z=values), missing={"z": [0]}, drop=["z"])
+    assert silos.feature_names == ("x", "k=q")
+    assert not [note for note in silos.notes if "missing" in note]
+
+
+def test_a_silo_column_of_durations_is_in_days_and_one_of_lists_is_refused():
+    stays = [datetime.timedelta(days=2, hours=12)] * 2 + [datetime.timedelta(days=30)] * 2
+    assert load(table(s=stays)).names == ("2.5", "30")
+    refused(table(s=[[1], [1], [2], [2]]), r"the silo column 's' holds List\(Int64\), not names or numbers", TypeError)
+    refused(table(s=[b"a", b"a", b"\xff", b"\xff"]), "the silo column 's' holds Binary", TypeError)
+
+
 @pytest.mark.parametrize("written", ["dates", "times", "text"])
 def test_a_date_is_no_number(written):
     given = {"dates": DAYS, "times": [datetime.datetime(d.year, 1, d.day) for d in DAYS], "text": list(map(str, DAYS))}

@@ -19,6 +19,7 @@ from confrere.data.intake.tidy import (
     Raw,
     Table,
     Tidied,
+    days,
     hidden_gaps,
     how_many,
     nameless,
@@ -61,7 +62,7 @@ def check_column(frame: pl.DataFrame, name: str, what: str) -> None:
 
 def by_silo(frame: pl.DataFrame, silo: str) -> list[Raw]:
     """One table per silo, in the order of their names."""
-    names = text_levels(nameless(frame[silo]).cast(pl.String))
+    names = silo_names(nameless(frame[silo]), silo)
     unnamed = (names.is_null() | (names == "")).to_numpy()
     if unnamed.any():
         raise ValueError(
@@ -73,6 +74,13 @@ def by_silo(frame: pl.DataFrame, silo: str) -> list[Raw]:
     order = np.argsort(place, kind="stable")
     cuts = np.split(order, np.cumsum(np.bincount(place))[:-1])
     return [Raw(str(name), rest[rows], rows) for name, rows in zip(values, cuts, strict=True)]
+
+
+def silo_names(column: pl.Series, silo: str) -> pl.Series:
+    """The values of the silo column as names; durations, as elsewhere, in days."""
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        raise TypeError(f"the silo column {silo!r} holds {column.dtype}, not names or numbers")
+    return text_levels((days(column) if column.dtype == pl.Duration else column).cast(pl.String))
 
 
 def from_folder(folder: "str | PathLike[str]", options: Options, depth: int = 2) -> Silos:
@@ -172,7 +180,7 @@ def hidden(raws: Sequence[Raw], options: Options) -> list[str]:
     """Values that were taken as missing, as the options say."""
     found: list[str] = []
     for raw in raws:
-        for name, count in hidden_gaps(raw.frame, options.missing).items():
+        for name, count in hidden_gaps(raw.frame, options).items():
             codes = " or ".join(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}"
                                 for value in options.missing[name])  # fmt: skip
             many = how_many(count, raw.frame.height)

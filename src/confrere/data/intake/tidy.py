@@ -206,13 +206,18 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def hidden_gaps(frame: pl.DataFrame, missing: Mapping[str, Sequence[Any]]) -> dict[str, int]:
-    """In how many rows each column has a value that means that there is none."""
-    found = {}
-    for name in (name for name in missing if name in frame.columns):
-        text = text_levels(nameless(frame[name]).cast(pl.String))
-        found[name] = int(text.is_in([level_name(value) for value in missing[name]]).sum())
-    return found
+def hidden_gaps(frame: pl.DataFrame, options: Options) -> dict[str, int]:
+    """In how many rows each column that is not dropped has a value that means that there is none."""
+    named = [name for name in options.missing if name in frame.columns and name not in options.drop]
+    return {name: gaps_in(nameless(frame[name]), options.missing[name]) for name in named}
+
+
+def gaps_in(raw: pl.Series, missing: Sequence[Any]) -> int:
+    """How many values mean that there is none; dates are compared with nothing."""
+    if raw.dtype.is_temporal() and raw.dtype != pl.Duration:
+        return 0
+    numbers = days(raw) if raw.dtype == pl.Duration else raw
+    return int(text_levels(numbers.cast(pl.String)).is_in([level_name(value) for value in missing]).sum())
 
 
 def how_many(count: int, rows: int) -> str:
