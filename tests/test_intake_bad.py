@@ -389,9 +389,24 @@ def test_lines_may_end_in_any_way(tmp_path, end):
     assert [s.X.tolist() for s in load(path).silos] == [s.X.tolist() for s in load(table()).silos]
 
 
-def test_a_header_whose_line_ends_are_mixed_is_refused(tmp_path):
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["unix", "windows"])
+def test_the_last_of_lines_that_end_in_a_carriage_return_may_end_otherwise(tmp_path, end):
     path = tmp_path / "t.csv"
-    path.write_bytes(("\r".join(LINES) + "\n6,p,1,b\n").encode())
+    path.write_bytes(("\r".join(LINES[:-1]) + end).encode())
+    assert [s.X.tolist() for s in load(path).silos] == [s.X.tolist() for s in load(table()).silos]
+
+
+def test_quoted_cells_keep_their_line_ends_whatever_ends_the_lines(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'x,k,y,s\r1,"p\nr",0,a\r2,"q\rt",1,a\r3,"q\rt",0,b\r5,"q\rt",1,b')
+    assert load(path).feature_names == ("x", "k=q\rt")
+    path.write_bytes(b'x,k,y,s\n1,"p\nr",0,a\n2,"q\rt",1,a\n3,"q\rt",0,b\n5,"q\rt",1,b')
+    assert load(path).feature_names == ("x", "k=q\rt")
+
+
+def test_a_carriage_return_in_the_header_of_other_lines_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("\n".join(LINES).replace("x,k", "x\rz,k", 1).encode())
     refused(path, r"t\.csv: the header is not readable .*: save the file anew as CSV")
 
 
@@ -400,6 +415,31 @@ def test_separators_in_quoted_names_do_not_count(tmp_path, name):
     path = tmp_path / "t.csv"
     path.write_text(f'"{name}";"k,2";y;s\n1;p;0;a\n2;q;1;a\n3;q;0;b\n5;q;1;b\n', encoding="utf-8")
     assert load(path).feature_names == (name.replace('""', '"'), "k,2=q")
+
+
+def test_a_blank_before_a_quoted_name_does_not_mislead(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('s; y; "age, in, or, so"\na;0;1\na;1;2\nb;0;3\nb;1;5\n', encoding="utf-8")
+    assert load(path).feature_names == ("age, in, or, so",)
+    path.write_text('s, y, "age, in years"\na,0,1\na,1,2\nb,0,3\nb,1,5\n', encoding="utf-8")
+    refused(path, r"t\.csv: a quoted name in the header holds the separator and has a blank before it: remove it")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x,height 5'9\",y,s\n1,2,0,a\n2,3,1,b\n", 1),
+        ('x,"k,y,s\n1,p,0,a\n2,q,1,b\n', 1),
+        ('x,k,y,s\n1,"p\n2",0,a\n2,"q,1,b\n3,"p",0,b\n', 4),
+        ("x,k,y,s\n1,5'9\",0,a\n2,5'8\",1,b\n", 2),
+        ('x,"k,y,s\n' + "1,p,0,a\n" * 30_000, 1),
+    ],
+    ids=["inside a name", "name", "cell", "inside a cell", "large file"],
+)
+def test_a_quotation_mark_that_is_not_closed_is_named_by_its_line(tmp_path, text, line):
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    refused(path, rf"t\.csv, line {line}: a field has a quotation mark that is not closed")
 
 
 # Dates and durations

@@ -16,8 +16,10 @@ import polars as pl
 TEXT = {".csv", ".tsv"}
 PARQUET = {".parquet", ".pq"}
 SEPARATORS = ",;\t|"
-QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*"')  # a field in quotes, at the start of a line or after a separator
+QUOTED = re.compile(r'(?<![^,;\t|\r\n]) *"[^"]*(?:""[^"]*)*"')  # a field in quotes, after a separator or a line's end
+CLOSED = re.compile(rf"{QUOTED.pattern} *(?=[,;\t|\r\n]|\Z)")  # the same up to its end
 HEADER = re.compile(rf"(?:{QUOTED.pattern}|[^\n])*")
+ALONE = re.compile(r"\r(?![\r\n])")  # a carriage return that ends a line without a line feed
 
 
 def read(table: Any) -> pl.DataFrame:
@@ -127,18 +129,52 @@ def read_csv(path: Path) -> pl.DataFrame:
         raise ValueError(f"{path} is not in UTF-8 (see line {line}): save it anew with that encoding") from problem
     if not text.strip():
         raise ValueError(f"{path} is empty")
-    if "\n" not in text:  # lines end in a carriage return alone, as on old Macs
-        data, text = data.replace(b"\r", b"\n"), text.replace("\r", "\n")
+    if ALONE.search(text):
+        text = with_line_feeds(text)
+        data = text.encode()
     separator = separator_of(text)
-    try:
-        names = next(csv.reader(io.StringIO(text), delimiter=separator))
-    except csv.Error as problem:
-        raise ValueError(f"{path}: the header is not readable ({problem}): save the file anew as CSV") from problem
+    names = header_of(text, separator, str(path))
     check_distinct(names, str(path))
     frame = parse_csv(data, separator, str(path))
+    if names and frame.width > len(names):
+        raise ValueError(
+            f"{path}: a quoted name in the header holds the separator and has a blank before it: remove it"
+        )
     if len(names) == frame.width:  # polars leaves doubled quotes in names
         frame.columns = names
     return stripped(frame, str(path))
+
+
+def with_line_feeds(text: str) -> str:
+    """The text with line feeds at the ends of lines, if most end in a carriage return alone, as on old Macs.
+
+    >>> with_line_feeds('x,y\\r1,"two\\nlines"\\r2,b\\r\\n')
+    'x,y\\n1,"two\\nlines"\\n2,b\\n'
+    """
+    bare = QUOTED.sub("", text)
+    if len(ALONE.findall(bare)) < bare.count("\n"):
+        return text
+    return re.sub(rf"({QUOTED.pattern})|\r\n?", lambda found: found[1] or "\n", text)
+
+
+def header_of(text: str, separator: str, what: str) -> list[str]:
+    """The names in the first line of a text file."""
+    try:
+        return next(csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True))
+    except csv.Error as problem:
+        check_quotes(text, what)
+        raise ValueError(f"{what}: the header is not readable ({problem}): save the file anew as CSV") from problem
+
+
+def check_quotes(text: str, what: str) -> None:
+    """Refuse a file with a quotation mark that neither opens nor closes a field, and say where it is."""
+    rest = CLOSED.sub(lambda found: "\n" * found[0].count("\n"), text)
+    place = rest.find('"')
+    if place >= 0:
+        raise ValueError(
+            f"{what}, line {rest[:place].count(chr(10)) + 1}: a field has a quotation mark that is not closed, or that "
+            "stands inside it: close it, or put the field in quotes and write marks inside it twice"
+        )
 
 
 def separator_of(text: str) -> str:
@@ -153,11 +189,16 @@ def separator_of(text: str) -> str:
 
 
 def parse_csv(data: bytes, separator: str, what: str) -> pl.DataFrame:
-    """The fields of a text file, all as text."""
+    """The fields of a text file, all as text; where there seem to be none, a quotation mark may have swallowed them."""
     try:
-        return pl.read_csv(data, separator=separator, infer_schema=False)
+        frame = pl.read_csv(data, separator=separator, infer_schema=False)
     except pl.exceptions.PolarsError as problem:
         reason = str(problem).strip().split("\n", 1)[0]
+        if "more fields" not in reason or data.count(b'"') % 2:
+            check_quotes(data.decode("utf-8"), what)
         raise ValueError(
             f"{what} could not be read as a table, are all rows of the same length? ({reason})"
         ) from problem
+    if frame.height == 0:
+        check_quotes(data.decode("utf-8"), what)
+    return frame
