@@ -127,6 +127,14 @@ def test_column_names_in_several_levels_are_refused_and_the_advice_helps():
     assert load(given, label="first_y", silo="first_s").feature_names == ("first_x", "first_k=q")
 
 
+def test_column_names_in_one_level_are_refused_and_the_advice_helps():
+    given = pd.DataFrame(table().to_dict(as_series=False))
+    given.columns = pd.MultiIndex.from_tuples([(name,) for name in given.columns])
+    refused(given, r"the table's columns have names in 1 level \(a MultiIndex\): join them to one name each")
+    given.columns = ["_".join(map(str, names)) for names in given.columns]
+    assert load(given).feature_names == ("x", "k=q")
+
+
 @pytest.mark.parametrize("option", ["label", "silo"])
 def test_a_column_is_given_by_its_name(option):
     refused(table(), f"{option} must be the name of a column, not 3: write '3'", TypeError, **{option: 3})
@@ -140,6 +148,7 @@ def test_a_column_is_given_by_its_name(option):
 def test_several_columns_are_given_by_their_names(option):
     for wrong in (3, None):
         refused(table(), f"{option} must be the name of a column or a list of names", TypeError, **{option: wrong})
+    refused(table(), f"{option} must be .*, not 3: write '3'", TypeError, **{option: 3})
 
 
 def test_missing_values_are_given_by_column():
@@ -511,6 +520,7 @@ def test_names_that_look_like_patterns_are_names_and_change_no_number():
     odd = {"x": "^x$", "k": "^.*$", "y": "*", "s": "^s"}
     plain, strange = load(table()), load(table().rename(odd), label="*", silo="^s")
     assert strange.feature_names == ("^x$", "^.*$=q")
+    assert not [note for note in load(table().rename({"x": "*", "k": "^.*$"})).notes if "look like one" in note]
     one, two = plain.split(seed=1), strange.split(seed=1)
     assert [s.X.tolist() for s in two.silos] == [s.X.tolist() for s in one.silos]
     assert [s.y.tolist() for s in two.silos] == [s.y.tolist() for s in one.silos]

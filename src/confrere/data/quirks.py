@@ -32,29 +32,38 @@ def of_labels(silo: Mapping[str, Any], least: int) -> list[str]:
     if "mean" in label:  # an amount has no classes
         return []
     if None in label.values():
-        return [f"one of its classes has fewer than {least} rows: what is measured on them is mostly chance"]
+        return [f"one or more of its classes have fewer than {least} rows: what is measured on them is mostly chance"]
     there = {name: count for name, count in label.items() if count}
     if len(there) == 1:
         return [f"all {rows} rows are of one class ({next(iter(there))}): trained alone, a model learns nothing there"]
     rarest = min(there, key=lambda name: there[name])
     if there[rarest] >= SKEWED * rows:
         return []
+    why = "always saying the other is right nearly as often" if len(there) == 2 else "they hardly count in accuracy"
     return [
-        f"skewed labels, {rarest} in {there[rarest]} of {rows} rows ({there[rarest] / rows:.0%}): always saying the "
-        "other is right nearly as often, so look at log-loss and calibration rather than accuracy"
+        f"skewed labels, {rarest} in {there[rarest]} of {rows} rows ({there[rarest] / rows:.0%}): {why}, so look at "
+        "log-loss and calibration rather than accuracy"
     ]
 
 
 def of_gaps(silo: Mapping[str, Any], least: int) -> list[str]:
     """Columns without any value, and those of which most are missing."""
+    rows = silo["rows"]
     empty = [name for name, column in silo["columns"].items() if column["known"] == 0]
     mostly = [
-        f"{name} ({share_missing(column, silo['rows'], least)})"
+        f"{name} ({share_missing(column, rows, least)})"
         for name, column in silo["columns"].items()
-        if column.get("few") == "known" or (column["known"] and column["missing"] > MOSTLY * silo["rows"])
+        if column["known"] != 0 and least_missing(column, rows, least) > MOSTLY * rows
     ]
     said = [f"no value at all of {', '.join(empty)}"] if empty else []
     return said + ([f"mostly missing: {', '.join(mostly)}"] if mostly else [])
+
+
+def least_missing(column: Mapping[str, Any], rows: int, least: int) -> int:
+    """How many values are missing; where that is hidden, how many at least."""
+    if column["missing"] is not None:
+        return column["missing"]
+    return rows - (least - 1) if column.get("few") == "known" else 0
 
 
 def share_missing(column: Mapping[str, Any], rows: int, least: int) -> str:

@@ -79,6 +79,8 @@ class Silos:
 
         Labels of a classification are class numbers 0, 1, ...; use `split` to set test rows aside. Labels -1 and 1 are
         amounts unless they are written as 0 and 1, with `label_names=["-1", "1"]` so that predictions have their names.
+        `personalise` asks which is meant if all silos together have both and nothing else; if they have -1 alone, or
+        -1, 0 and 1, it takes them as amounts without a word, and models of classes refuse them.
         """
         pairs = list(arrays)
         if not pairs:
@@ -351,6 +353,8 @@ def fold_numbers(y: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
 
 def signs_only(labels: Iterable[np.ndarray]) -> bool:
     """Whether all labels are -1 or 1, and both occur: classes, as many programs write them.
+
+    -1 alone, and -1 beside 0 and 1, may as well be amounts.
 
     >>> signs_only([np.array([1, 1]), np.array([-1.0, 1.0])])
     True

@@ -229,5 +229,5 @@ def lookalikes(plan: Plan) -> list[str]:
     spelt: dict[str, list[str]] = {}
     for name in plan.columns:
         spelt.setdefault("".join(c for c in name.casefold() if c.isalnum()), []).append(name)
-    alike = [names for names in spelt.values() if len(names) > 1]
+    alike = [names for letters, names in spelt.items() if letters and len(names) > 1]
     return [f"columns {' and '.join(map(repr, names))} look like one column: rename one if so" for names in alike]

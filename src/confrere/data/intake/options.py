@@ -60,14 +60,19 @@ def make_options(
 def check_name(what: str, given: Any) -> None:
     """Refuse what is no column name; columns without text for a name are named by their number, written as text."""
     if not isinstance(given, str):
-        hint = f": write {str(given)!r}" if isinstance(given, int | np.integer) and not isinstance(given, bool) else ""
-        raise TypeError(f"{what} must be the name of a column, not {given!r}{hint}")
+        raise TypeError(f"{what} must be the name of a column, not {given!r}{as_text_hint(given)}")
+
+
+def as_text_hint(given: Any) -> str:
+    """How a column that is called by a number is named."""
+    return f": write {str(given)!r}" if isinstance(given, int | np.integer) and not isinstance(given, bool) else ""
 
 
 def names(what: str, given: Names) -> tuple[str, ...]:
     """Column names; one name may be given without a list around it."""
     if not isinstance(given, Iterable):
-        raise TypeError(f"{what} must be the name of a column or a list of names, not {given!r}")
+        hint = as_text_hint(given)
+        raise TypeError(f"{what} must be the name of a column or a list of names, not {given!r}{hint}")
     return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 

@@ -40,11 +40,12 @@ def read(table: Any) -> pl.DataFrame:
 
 
 def check_one_level(table: Any) -> None:
-    """Refuse a pandas table whose columns have names in several levels."""
-    levels = 1 if isinstance(table, pl.LazyFrame) else getattr(getattr(table, "columns", None), "nlevels", 1)
-    if levels > 1:
+    """Refuse a pandas table whose columns have names in levels, be it one: such names are tuples."""
+    columns: Any = None if isinstance(table, pl.LazyFrame) else getattr(table, "columns", None)
+    if hasattr(columns, "levels"):
+        levels = f"{columns.nlevels} level{'s' * (columns.nlevels > 1)}"
         raise ValueError(
-            f"the table's columns have names in {levels} levels (a MultiIndex): join them to one name each, "
+            f"the table's columns have names in {levels} (a MultiIndex): join them to one name each, "
             "as in table.columns = ['_'.join(map(str, names)) for names in table.columns]"
         )
 
