@@ -26,17 +26,7 @@ Answered = Mapping[int, tuple[Silos, Mapping[str, Answer]]]  # seed -> the silos
 
 
 def with_answers(result: StudyResult, answered: Answered, name: str = "auto") -> StudyResult:
-    """The result with evidence-weighted answers in front, measured on the users' test rows as the study measures.
-
-    >>> import numpy as np, confrere as cf
-    >>> rng = np.random.default_rng(0)
-    >>> rows = [(X, (X[:, 0] > 0).astype(int)) for X in (rng.normal(size=(m, 3)) for m in (60, 300, 300))]
-    >>> silos = cf.Silos.from_arrays(rows, names=["a", "b", "c"]).split(test=0.5, seed=0)
-    >>> result = cf.Study(silos, cf.models.logistic(), [cf.ridge_local], users=["a"], seeds=1).run()
-    >>> answers = {"a": cf.personalise(silos, "a")}
-    >>> with_answers(result, {0: (silos, answers)}).algorithms
-    ('auto', 'ridge_local')
-    """
+    """The result with evidence-weighted answers in front, measured on the users' test rows as the study measures."""
     check_answered(result, answered, name)
     [contender] = contenders({name: evidence}, {}, {}, 1)
     sent: tuple[int, int] | None = None
