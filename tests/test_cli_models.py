@@ -18,16 +18,28 @@ from tests.test_saved import PARTS, table
 def folder(tmp_path_factory):
     """Patients of two clinics, as one file, as a folder, and a model for clinic a."""
     place = tmp_path_factory.mktemp("clinics")
-    patients = table()
+    patients = weighed()
     patients.write_csv(place / "patients.csv")
     (place / "by-clinic").mkdir()
     for name in ("a", "b"):
         patients.filter(pl.col("clinic") == name).drop("clinic").write_csv(place / "by-clinic" / f"{name}.csv")
-    table(60, seed=1).drop("clinic").write_csv(place / "new.csv")
+    weighed(60, seed=1).drop("clinic").write_csv(place / "new.csv")
     done = confrere("train", "patients.csv", *NAMED, "--user", "a", "--out", "model", "--json", cwd=place)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["folder"] == "model"
     return place
+
+
+def weighed(rows=240, seed=0):
+    """The clinics' table with a number of which none is missing."""
+    return table(rows, seed).with_columns(weight=pl.Series(np.random.default_rng(seed).normal(75, 12, rows)))
+
+
+def put(rows, column, place, value):
+    """The table with one cell changed."""
+    return rows.with_columns(
+        pl.when(pl.int_range(rows.height) == place).then(pl.lit(value)).otherwise(column).alias(column)
+    )
 
 
 NAMED = ("--label", "ill", "--silo", "clinic")
@@ -136,9 +148,15 @@ def test_predict_gives_a_class_and_probabilities_for_every_row(folder):
     (lambda t: t.drop("age"), ["'age'", "lacks"]),
     (lambda t: t.with_columns(age=pl.Series(["old", *map(str, range(59))])), ["'age'", "row 0", "'old'"]),
     (lambda t: t.head(0), ["no rows"]),
+    (lambda t: put(t, "sex", 2, "x"), ["'sex'", "row 2", "'x'", "('f', 'm')"]),
+    (lambda t: put(t, "sex", 3, "M"), ["'sex'", "row 3", "'M'", "('f', 'm')"]),
+    (lambda t: put(t, "sex", 1, None), ["'sex'", "row 1", "missing"]),
+    (lambda t: put(t, "weight", 4, None), ["'weight'", "row 4", "missing"]),
+    (lambda t: t.with_columns(weight=pl.lit(None)), ["'weight'", "row 0", "60 cells"]),
+    (lambda t: put(t, "age", 5, 1e30), ["'age'", "row 5", "1e+30", "standard deviations"]),
 ])  # fmt: skip
 def test_rows_that_do_not_fit_are_refused_by_name(folder, change, words):
-    change(table(60, seed=1).drop("clinic")).write_csv(folder / "bad.csv")
+    change(weighed(60, seed=1).drop("clinic")).write_csv(folder / "bad.csv")
     done = confrere("predict", "model", "bad.csv", "--out", "never.csv", cwd=folder)
     assert done.returncode == 1
     assert not (folder / "never.csv").exists()
@@ -152,11 +170,23 @@ def test_monitor_tells_rows_that_moved(folder):
     report = json.loads(done.stdout)
     assert report["verdict"] in ("fine", "watch")
     assert [told["name"] for told in report["labels"]] == ["no", "yes"]
-    older = table(60, seed=1).drop("clinic", "ill").with_columns(pl.col("age") + 30)
+    older = weighed(60, seed=1).drop("clinic", "ill").with_columns(pl.col("age") + 30)
     older.write_csv(folder / "older.csv")
     shown = confrere("monitor", "model", "older.csv", cwd=folder)
     assert shown.returncode == 0, shown.stderr
     assert "watch: age moved much" in shown.stdout
+
+
+def test_monitor_counts_what_training_never_saw_as_drift(folder):
+    strange = weighed(60, seed=1).drop("clinic", "ill")
+    strange = strange.with_columns(sex=pl.when(pl.int_range(60) % 2 == 0).then(pl.lit("x")).otherwise("sex"))
+    strange.write_csv(folder / "strange.csv")
+    done = confrere("monitor", "model", "strange.csv", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    moved = {feature["feature"]: feature["movement"] for feature in report["features"]}
+    assert moved["sex (unknown level)"] == "much"
+    assert report["verdict"] == "watch"
 
 
 def test_a_model_that_was_tampered_with_predicts_nothing(folder, tmp_path):

@@ -275,7 +275,8 @@ def test_a_value_that_was_never_missing_or_seen_is_taken_as_the_mean():
     table, y, _ = patients()
     model = cf.PersonalizedClassifier().fit(table[["age", "code"]].assign(age=table.age + 3), y)
     odd = pd.DataFrame({"age": [np.nan, table.age.mean() + 3], "code": pd.Categorical([9, 9])})
-    gap, mean = model.predict_proba(odd)
+    with pytest.warns(DataWarning, match=r"'code' has level\(s\) that no training row had, '9'"):
+        gap, mean = model.predict_proba(odd)
     np.testing.assert_allclose(gap, mean, atol=1e-12)
 
 
@@ -375,3 +376,13 @@ except ImportError as problem:
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "PersonalizedClassifier needs scikit-learn: pip install 'confrere[sklearn]'\n", done.stderr
+
+
+def test_a_level_that_no_training_row_had_is_warned_about_by_name():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.normal(60, 10, 80), "sex": rng.choice(["f", "m"], 80)})
+    model = cf.PersonalizedClassifier().fit(rows, (rows["age"] > 60).astype(int))
+    with pytest.warns(DataWarning, match=r"'sex' has level\(s\) that no training row had, 'x'") as caught:
+        model.predict(rows.head(3).assign(sex=["x", "x", "m"]))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__

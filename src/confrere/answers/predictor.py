@@ -1,7 +1,7 @@
 """The model that serves: one set of parameters, or several whose predictions are averaged."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -40,10 +40,12 @@ class Predictor:
             raise ValueError(f"this answer averages {len(self.members)} models; see `members`")
         return self.members[0][1]
 
-    def features(self, rows: Any) -> np.ndarray:
-        """Rows as features [rows, features]; what does not fit is refused."""
+    def features(self, rows: Any, misfits: Literal["refuse", "allow"] = "refuse") -> np.ndarray:
+        """Rows as features [rows, features]; what does not fit is refused: of a table also levels that nobody named,
+        gaps where training had none and absurd numbers, unless they are allowed.
+        """
         if self.encoding is not None and not isinstance(rows, (np.ndarray, list, jax.Array)):
-            return self.encoding.transform(rows, silo=self.user)
+            return self.encoding.transform(rows, silo=self.user, misfits=misfits)
         X = np.asarray(rows, float)
         if X.ndim != 2 or X.shape[1] != len(self.feature_names):
             raise ValueError(

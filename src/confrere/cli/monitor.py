@@ -17,11 +17,20 @@ def monitor(folder: Folder, rows: Rows, json: Json = False) -> None:
         from confrere.saved import drift, load_model
 
         saved = load_model(folder)
-        found = drift(saved, features_of(saved, rows), labels_of(saved, rows))
+        X = features_of(saved, rows, misfits="allow")  # what is new is drift, not a mistake
+        found = drift(saved, X, labels_of(saved, rows), news_in(saved, rows))
         if json:
             print_json({"model": str(folder)} | found.to_dict())
         else:
             show(saved, found)
+
+
+def news_in(saved: Any, rows: Any) -> dict[str, int]:
+    """In how many rows there is what training never saw, by column and reason."""
+    if saved.model.encoding is None:
+        return {}
+    found = saved.model.encoding.misfits(rows, silo=saved.model.user)
+    return {f"{misfit.column} ({misfit.kind})": len(misfit.rows) for misfit in found}
 
 
 def labels_of(saved: Any, rows: Any) -> Any:

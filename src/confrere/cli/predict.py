@@ -1,7 +1,7 @@
 """`confrere predict`: a saved model's predictions for new rows."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,7 +22,8 @@ def predict(
     """Predictions, with a probability for every class, for the rows of a file.
 
     Rows must have the columns that the model was trained with; a value that does not fit is named, and nothing is
-    predicted then. The label need not be there.
+    predicted then: neither with a level that the model does not know, nor with a gap where training had none, nor with
+    a number absurdly far from those of training. The label need not be there.
     """
     with for_people():
         if out is not None and out.exists() and not force:
@@ -53,7 +54,7 @@ def predictions(folder: Path, rows: Path) -> Any:
     return pl.DataFrame(found)
 
 
-def features_of(saved: Any, rows: Any) -> Any:
+def features_of(saved: Any, rows: Any, misfits: Literal["refuse", "allow"] = "refuse") -> Any:
     """The rows of a file as the model takes them; columns by name where the model was trained on plain numbers."""
     import numpy as np
 
@@ -62,7 +63,7 @@ def features_of(saved: Any, rows: Any) -> Any:
 
     frame = read(rows)
     if saved.model.encoding is not None:
-        return saved.model.features(frame)
+        return saved.model.features(frame, misfits)
     for name in saved.model.feature_names:
         if name not in frame.columns:
             raise ValueError(f"{rows} lacks the column {name!r}{did_you_mean(name, frame.columns)}")

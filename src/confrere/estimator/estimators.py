@@ -127,7 +127,7 @@ class Personalized(BaseEstimator):
         """The scores [rows, outputs] that the right model gives each row."""
         check_is_fitted(self)
         given = self._checked(X, reset=False)
-        features = self._encoding.transform(frame_of(given, self._columns))
+        features = self._encoding.transform(frame_of(given, self._columns), misfits="warn", depth=3)
         names = self._whose(silo_names(silo, len(features)))
         if isinstance(names, str):
             return self.models_[names].scores(features)

@@ -57,10 +57,14 @@ class Drift(NamedTuple):
         return plain | {"labels": [t._asdict() for t in self.labels]}
 
 
-def drift(saved: Saved, X: np.ndarray, y: np.ndarray | None = None) -> Drift:
-    """Compare new rows (features as the model takes them; class numbers or amounts) with the training rows."""
+def drift(saved: Saved, X: np.ndarray, y: np.ndarray | None = None, news: Mapping[str, int] | None = None) -> Drift:
+    """Compare new rows (features as the model takes them; class numbers or amounts) with the training rows.
+
+    `news` says in how many of the new rows there is what no training row had, such as an unknown level: each counts
+    as a feature of its own.
+    """
     reference = saved.manifest["reference"]
-    moved = moved_features(reference["features"], saved.model.feature_names, X)
+    moved = moved_features(reference["features"], saved.model.feature_names, X, news or {})
     labels, loss, expected, surprise = (), None, None, 0.0
     if y is not None:
         labels, loss, expected, surprise = told_by_labels(saved, X, y)
@@ -68,11 +72,17 @@ def drift(saved: Saved, X: np.ndarray, y: np.ndarray | None = None) -> Drift:
     return Drift(len(X), moved, labels, loss, expected, verdict, reason)
 
 
-def moved_features(references: Mapping[str, Any], names: Sequence[str], X: np.ndarray) -> tuple[Moved, ...]:
-    """Every feature, those that moved most first."""
+def moved_features(
+    references: Mapping[str, Any], names: Sequence[str], X: np.ndarray, news: Mapping[str, int]
+) -> tuple[Moved, ...]:
+    """Every feature, and everything new, those that moved most first."""
     found = []
     for j, name in enumerate(names):
         before, now = reference_counts(references[name]), counts_like(references[name], X[:, j])
+        found.append((name, stability_index(before, now), chance_of(before, now)))
+    trained = int(sum(references[names[0]]["counts"]))
+    for name, count in news.items():
+        before, now = np.array([trained, 0]), np.array([len(X) - count, count])
         found.append((name, stability_index(before, now), chance_of(before, now)))
     adjusted = holm([chance for _, _, chance in found])
 

@@ -5,7 +5,7 @@ and ones per level (a single one if there are two), all zeros where the value is
 values are missing, a further column `name=missing` says so. What no training row shows is zero.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,9 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from confrere.data.intake.misfits import (
+    Misfit,
+    Misfits,
+    misfit_gaps,
+    misfit_levels,
+    misfit_numbers,
+    refuse,
+    warnings_about,
+)
 from confrere.data.intake.options import did_you_mean
 from confrere.data.intake.read import read
 from confrere.data.intake.tidy import Kind, Where, nameless, tidy_column
+from confrere.data.notes import tell
 
 FORMAT = 1
 
@@ -52,6 +62,15 @@ class Number:
             out[:, 0] = (np.where(unknown, line.fill, values) - line.shift) / line.scale
         if self.missing:
             out[:, -1] = unknown
+
+    def misfits(self, column: pl.Series, silo: str | None, silent: Collection[str]) -> list[Misfit]:
+        """Gaps that training never had, and numbers far from all of its."""
+        values = column.to_numpy()
+        seen = self.missing and self.features[-1] not in silent
+        line = self.line or self.own.get(silo or "")
+        judged = line is not None and line.scale != 1 and not self.constant and self.name not in silent
+        far = misfit_numbers(self.name, values, line.shift, line.scale) if line is not None and judged else []
+        return misfit_gaps(self.name, np.isnan(values), seen) + far
 
 
 @dataclass(frozen=True)
@@ -93,6 +112,12 @@ class Category:
         if self.missing:
             out[:, -1] = unknown
 
+    def misfits(self, column: pl.Series, silo: str | None, silent: Collection[str]) -> list[Misfit]:
+        """Levels that nobody named, and gaps that training never had."""
+        seen = self.missing and self.features[-1] not in silent
+        gaps = misfit_gaps(self.name, column.is_null().to_numpy(), seen)
+        return misfit_levels(self.name, column, self.levels, self.other) + gaps
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -107,6 +132,9 @@ class Encoding:
     ('age', 'sex=m')
     >>> encoding.transform(pl.DataFrame({"age": [55, None], "sex": ["m", "f"]})).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
+    >>> encoding.transform(pl.DataFrame({"age": [55], "sex": ["x"]}), misfits="refuse")
+    Traceback (most recent call last):
+    ValueError: column 'sex', row 0 (counted from 0): 'x' is no level that the model knows ('f', 'm')
     >>> encoding == type(encoding).from_dict(encoding.to_dict())
     True
     """
@@ -137,19 +165,43 @@ class Encoding:
         out[:, np.isin(self.features, self.silent)] = 0
         return out
 
-    def transform(self, table: Any, silo: str | None = None) -> np.ndarray:
+    def transform(self, table: Any, silo: str | None = None, misfits: Misfits = "allow", depth: int = 1) -> np.ndarray:
         """Features [rows, features] of new rows, from a table or a file; the label need not be there.
 
         `silo` is the silo from which the rows come: it is needed if silos were standardised each on its own, and
-        allows the columns to be absent that this silo never had.
+        allows the columns to be absent that this silo never had. Cells whose like training never saw (unknown levels,
+        gaps where there were none, absurd numbers) are refused by name, warned about (levels only, `depth` calls up),
+        or allowed: then what is unknown is zero, and a missing number the mean.
         """
+        tidied, where = self.opened(table, silo)
+        if misfits == "refuse":
+            refuse(self.misfits_in(tidied, silo), where)
+        elif misfits == "warn":
+            tell(warnings_about(self.misfits_in(tidied, silo)), depth + 1)
+        return self.rows(tidied, len(where.rows), silo)
+
+    def misfits(self, table: Any, silo: str | None = None) -> list[Misfit]:
+        """The cells of new rows whose like training never saw, by column and reason."""
+        return self.misfits_in(self.opened(table, silo)[0], silo)
+
+    def opened(self, table: Any, silo: str | None) -> tuple[pl.DataFrame, Where]:
+        """The columns of new rows, tidied, and where their cells are; what cannot be read is refused."""
         frame = read(table)
         where = Where(silo, np.arange(frame.height))
         self.check_silo(silo)
         self.check_columns(frame.columns, silo)
         held = {series.name: series for series in frame.get_columns()}
-        tidied = pl.DataFrame([self.tidied(held[c.name], c, where) for c in self.columns if c.name in held])
-        return self.rows(tidied, frame.height, silo)
+        return pl.DataFrame([self.tidied(held[c.name], c, where) for c in self.columns if c.name in held]), where
+
+    def misfits_in(self, tidied: pl.DataFrame, silo: str | None) -> list[Misfit]:
+        """The same of tidied columns."""
+        held = {series.name: series for series in tidied.get_columns()}
+        found: list[Misfit] = []
+        for column in self.columns:
+            if column.name in held:
+                kind = pl.Float64 if isinstance(column, Number) else pl.String
+                found += column.misfits(nameless(held[column.name].cast(kind)), silo, self.silent)
+        return found
 
     def tidied(self, raw: pl.Series, column: Number | Category, where: Where) -> pl.Series:
         """One column of new rows as numbers or levels, or an error that names the cell."""
