@@ -56,8 +56,8 @@ def chosen_silos(choice: Choice) -> Silos:
         if len(choice.data) == 1 and choice.data[0] in data_sets() and not Path(choice.data[0]).exists():
             return named_data_set(choice)
         raws, origin = tables_of(choice)
-        names = kept_names([raw.name for raw in raws], choice)
-        kept = [with_derived(raw, choice, names) for raw in raws if raw.name in names]
+        names = [raw.name for raw in raws]
+        kept = [with_derived(raw, choice, names) for raw in raws]
         return load(kept, options_of(choice, kept), origin)
 
 
@@ -71,8 +71,8 @@ def with_derived(raw: Raw, choice: Choice, names: Sequence[str]) -> Raw:
 
 
 def named_data_set(choice: Choice) -> Silos:
-    """A data set by its name; it brings its own label and silos."""
-    if choice.label or choice.silo or choice.options or choice.derive:
+    """A data set by its name; it brings its own label, silos and levels."""
+    if choice.label or choice.silo or set(choice.options) - {"min_level"} or choice.derive:
         raise ValueError(f"{choice.data[0]} is a data set with a label and silos of its own: name no others")
     silos = data_sets()[choice.data[0]]()
     if choice.features:
@@ -92,7 +92,7 @@ def kept_names(names: Sequence[str], choice: Choice) -> list[str]:
 
 
 def tables_of(choice: Choice) -> tuple[list[Raw], str]:
-    """One table per silo, and where they come from in words."""
+    """One table per silo that takes part, and where they come from in words."""
     paths = [Path(name) for name in choice.data]
     if len(paths) == 1 and paths[0].is_dir():
         folder = paths[0]
@@ -109,15 +109,18 @@ def tables_of(choice: Choice) -> tuple[list[Raw], str]:
     if choice.silo is None:
         raise ValueError(f"{paths[0].name}: say which column tells the silos apart (--silo)")
     check_column(frame, choice.silo, "silo")
-    return by_silo(frame, choice.silo), paths[0].name
+    raws = by_silo(frame, choice.silo)
+    names = kept_names([raw.name for raw in raws], choice)
+    return [raw for raw in raws if raw.name in names], paths[0].name
 
 
 def one_per_file(files: Sequence[Path], choice: Choice) -> list[Raw]:
-    """A silo for every file, named after it."""
+    """A silo for every file, named after it; files of silos that take no part are not read."""
     if choice.silo is not None:
         raise ValueError("every file is a silo here: a column of silos is for a single file")
     check_names(tuple(file.stem for file in files), len(files))
-    frames = {file.stem: read(file) for file in files}
+    names = kept_names(sorted(file.stem for file in files), choice)
+    frames = {file.stem: read(file) for file in files if file.stem in names}
     return [Raw(name, frame, np.arange(frame.height)) for name, frame in sorted(frames.items())]
 
 
