@@ -169,7 +169,7 @@ def test_a_silo_with_one_class_is_accepted():
 
 
 def test_rows_without_a_label_are_left_out_with_a_warning():
-    with pytest.warns(DataWarning, match=r"^silo 'b': 1 row\(s\) without a label are left out$"):
+    with pytest.warns(DataWarning, match=r"^silo 'b': some rows without a label are left out$"):
         silos = load(table(k=None, y=[0, 1, None, 1]))
     assert silos.sizes() == (2, 1)
     assert silos.notes[0].startswith("silo 'b'")

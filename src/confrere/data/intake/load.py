@@ -16,6 +16,7 @@ from confrere.data.intake.read import PARQUET, TEXT, read
 from confrere.data.intake.survey import Plan, agree, class_names, common_classes, label_levels, survey
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import (
+    TELLING,
     Raw,
     Table,
     Tidied,
@@ -168,9 +169,9 @@ def check_labels(tables: Sequence[Table], options: Options) -> None:
 
 
 def without_label(tables: Sequence[Tidied], counts: Sequence[int]) -> list[str]:
-    """Rows that were left out because their label is not known."""
+    """Rows that were left out because their label is not known; few are not counted."""
     return [
-        f"silo {table.name!r}: {count} row(s) without a label are left out"
+        f"silo {table.name!r}: {count if count >= TELLING else 'some'} rows without a label are left out"
         for table, count in zip(tables, counts, strict=True)
         if count
     ]

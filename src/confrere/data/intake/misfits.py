@@ -31,7 +31,7 @@ class Misfit(NamedTuple):
         cell = where._replace(name=self.column).cell(int(self.rows[0]))
         what = {
             "unknown level": f"{(self.values or ('',))[0]!r} is no level that the model knows",
-            "missing": "the value is missing, but no training row lacked it, so that the model cannot tell what it means",
+            "missing": "the value is missing, but no training row lacked it: the model cannot tell what that means",
             "far off": f"{(self.values or ('',))[0]} is more than {FAR} standard deviations from the mean of training",
         }[self.kind]
         more = f"; {len(self.rows)} cells of this column are like that" if len(self.rows) > 1 else ""

@@ -4,6 +4,7 @@ Numbers in text ("63.0") are numbers, `true` and `false` are levels, and whole n
 whether a file says 1 or 1.0. Cells that cannot be meant (infinite, or text among numbers) are refused by name.
 """
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -178,9 +179,19 @@ def refuse_cells(text: pl.Series, bad: np.ndarray, where: Where) -> None:
     comma = " (numbers are written with a point, not a comma)" if "," in text[first] else ""
     raise ValueError(
         f"{where.cell(first)}: {text[first]!r} is no number{comma}, but the column seems to hold numbers; "
-        f"{int(bad.sum())} cell(s) are like that. Mend them, or say missing={{{where.name!r}: [{text[first]!r}]}} if "
-        f"they mean that the value is missing, or categorical=[{where.name!r}] if the numbers are codes"
+        f"{int(bad.sum())} cell(s) are like that. Mend them, or say missing={{{where.name!r}: [{text[first]!r}]}} "
+        f"({on_command_line('missing', f'{where.name}={text[first]}')}) if they mean that the value is missing, or "
+        f"categorical=[{where.name!r}] ({on_command_line('categorical', where.name)}) if the numbers are codes"
     )
+
+
+def on_command_line(option: str, value: str) -> str:
+    """How the same is said on the command line.
+
+    >>> on_command_line("missing", "unit=not known")
+    "--missing 'unit=not known'"
+    """
+    return f"--{option} {shlex.quote(value)}"
 
 
 def finite_numbers(numbers: pl.Series, missing: Sequence[Any], where: Where) -> pl.Series:
