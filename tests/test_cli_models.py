@@ -73,6 +73,48 @@ def test_check_hides_small_groups_of_others_but_not_of_ones_own(tmp_path):
     assert own["silos"]["a"]["label"] == {"no": 17, "yes": 3}
 
 
+def test_check_names_no_rare_level_of_others_and_shows_no_mean_that_tells_of_few(tmp_path):
+    rows = pl.DataFrame({
+        "tribe": ["rare"] + ["rarer"] * 2 + ["usual"] * 37 + ["usual"] * 20 + ["second"] * 20 + ["x", "y", "z"],
+        "hiv": [1.0] * 3 + [0.0] * 77 + [0.0, 1.0, 0.0], "age": np.arange(83.0) ** 2, "ill": [*"01" * 41, "1"],
+        "clinic": ["a"] * 40 + ["b"] * 40 + ["c"] * 3,
+    })  # fmt: skip
+    rows.write_csv(tmp_path / "p.csv")
+    done = confrere("check", "p.csv", *NAMED, "--json", cwd=tmp_path)
+    assert not any(word in done.stdout for word in ("rare", "tribe=x", '"x"'))
+    seen = json.loads(done.stdout)
+    a, b, c = (seen["silos"][name] for name in "abc")
+    assert a["columns"]["tribe"]["levels"] == {"usual": None, "other (2 levels)": None}
+    assert b["columns"]["tribe"]["levels"] == {"usual": 20, "second": 20}
+    assert a["columns"]["hiv"]["mean"] is a["columns"]["hiv"]["std"] is None
+    assert a["columns"]["age"]["mean"] == pytest.approx((np.arange(40.0) ** 2).mean())
+    assert c["rows"] is None
+    assert "tribe=other" in seen["features"]
+    own = json.loads(
+        confrere("check", "p.csv", *NAMED, "--user", "a", "--min-level", "1", "--json", cwd=tmp_path).stdout
+    )
+    assert own["silos"]["a"]["columns"]["tribe"]["levels"] == {"usual": 37, "rarer": 2, "rare": 1}
+    assert own["silos"]["a"]["columns"]["hiv"]["mean"] == pytest.approx(3 / 40)
+    assert "tribe=rare" in own["features"]
+    shown = confrere("check", "p.csv", *NAMED, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    refused = confrere("check", "p.csv", *NAMED, "--min-group", "1", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "never shown" in refused.stderr
+
+
+def test_silos_that_take_no_part_are_not_read(tmp_path):
+    for name, clinic in (("north", "a"), ("south", "b")):
+        table().filter(pl.col("clinic") == clinic).drop("clinic").write_csv(tmp_path / f"{name}.csv")
+    (tmp_path / "west.csv").write_text("age,sex,ill\n")
+    with pytest.raises(ValueError, match=r"west\.csv has no rows"):
+        chosen_silos(Choice((str(tmp_path),), label="ill"))
+    for chosen in ({"exclude": ("west",)}, {"silos": ("north", "south")}):
+        assert chosen_silos(Choice((str(tmp_path),), label="ill", **chosen)).names == ("north", "south")
+    with pytest.raises(ValueError, match="no silo 'wset'; did you mean 'west'"):
+        chosen_silos(Choice((str(tmp_path),), label="ill", exclude=("wset",)))
+
+
 def test_check_tells_the_quirks_of_the_four_hospitals(shared_data):
     shown = " ".join(confrere("check", "heart_disease").stdout.split())
     told = shown[shown.index("quantities left the silos") :]

@@ -7,13 +7,26 @@ import typer
 from confrere.cli import inputs
 from confrere.cli.common import for_people, print_json
 
+FEWEST = 3
+MIN_GROUP = (
+    f"Smallest group shown of other silos, {FEWEST} or more. With less than 5, what is shown is only for those who may "
+    "see numbers of so few people."
+)
+
+
+def checked_least(least: int) -> int:
+    """Refuse groups so small that single people would be shown."""
+    if least < FEWEST:
+        raise typer.BadParameter(f"groups of fewer than {FEWEST} rows of other silos are never shown, not {least}")
+    return least
+
 
 def check(
     data: inputs.Data,
     label: inputs.Label = None,
     silo: inputs.SiloColumn = None,
     user: Annotated[str | None, typer.Option(help="The silo that is yours: all is shown of it.")] = None,
-    least: Annotated[int, typer.Option("--min-group", min=1, help="Smallest group shown of other silos.")] = 5,
+    least: Annotated[int, typer.Option("--min-group", help=MIN_GROUP, callback=checked_least)] = 5,
     only: inputs.Only = None,
     exclude: inputs.Exclude = None,
     features: inputs.Features = None,
@@ -21,6 +34,7 @@ def check(
     categorical: inputs.Categorical = None,
     missing: inputs.Missing = None,
     scale: inputs.Scale = "shared",
+    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
     task: inputs.Task = None,
     json: inputs.Json = False,
 ) -> None:
@@ -34,7 +48,7 @@ def check(
         from confrere.data.overview import overview
 
         choice = inputs.choice_of(
-            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task
+            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
         )  # fmt: skip
         report = overview(chosen_silos(choice), user, least)
         if json:
@@ -55,7 +69,12 @@ def show(report: dict[str, Any]) -> None:
         table.add_column(title)
     for name, silo in report["silos"].items():
         mine = " (yours)" if name == report["own"] else ""
-        table.add_row(name + mine, str(silo["rows"]), in_words(silo["label"], few), ", ".join(lacking(silo)) or "none")
+        table.add_row(
+            name + mine,
+            few if silo["rows"] is None else str(silo["rows"]),
+            in_words(silo["label"], few),
+            ", ".join(lacking(silo)) or "none",
+        )
     console.print(table)
     columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few to give the number")
     names = list(dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]))

@@ -30,6 +30,7 @@ def compare(
     categorical: inputs.Categorical = None,
     missing: inputs.Missing = None,
     scale: inputs.Scale = "shared",
+    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
     task: inputs.Task = None,
     report: Report = True,
     json: inputs.Json = False,
@@ -49,7 +50,7 @@ def compare(
                 "silos": list(inputs.apart(only)), "exclude": list(inputs.apart(exclude)),
                 "features": list(inputs.apart(features)), "drop": list(inputs.apart(drop)),
                 "categorical": list(inputs.apart(categorical)), "missing": inputs.gone(missing), "scale": scale,
-                "task": task,
+                "task": task, "min_level": min_level,
             },
             "study": {"model": model, "seeds": seeds},
         }  # fmt: skip

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+MIN_LEVEL = 5  # as in study.toml
 Data = Annotated[
     list[str],
     typer.Argument(
@@ -28,6 +29,12 @@ Missing = Annotated[
 Scale = Annotated[
     Literal["shared", "silo"], typer.Option(help="Standardise with statistics that silos share, or each by itself.")
 ]
+MinLevel = Annotated[
+    int,
+    typer.Option(
+        min=1, help="Levels that fewer rows of a silo have are not named by it, but share one (not in named data sets)."
+    ),
+]
 Task = Annotated[
     Literal["classification", "regression"] | None,
     typer.Option(help="What the label is (by default told from its values).", show_default=False),
@@ -42,14 +49,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no notes.
 def choice_of(
     data: list[str], label: str | None, silo: str | None, only: list[str] | None, exclude: list[str] | None,
     features: list[str] | None, drop: list[str] | None, categorical: list[str] | None, missing: list[str] | None,
-    scale: str, task: str | None,
+    scale: str, task: str | None, min_level: int,
 ):  # fmt: skip
     """The options as one choice; lists may be written with commas."""
     from confrere.data.choose import Choice
 
     options: dict[str, Any] = {
         "drop": apart(drop), "categorical": apart(categorical), "missing": gone(missing), "task": task,
-        "scale": None if scale == "shared" else scale,
+        "scale": None if scale == "shared" else scale, "min_level": min_level,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value}
     return Choice(tuple(data), label, silo, apart(only), apart(exclude), apart(features), given)

@@ -28,6 +28,7 @@ def train(
     categorical: inputs.Categorical = None,
     missing: inputs.Missing = None,
     scale: inputs.Scale = "shared",
+    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
     task: inputs.Task = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")] = False,
     json: inputs.Json = False,
@@ -38,7 +39,9 @@ def train(
     A quarter of every silo's rows is kept for testing; --test 0 trains on all of them.
     """
     with for_people():
-        choice = inputs.choice_of(data, label, silo, only, exclude, features, drop, categorical, missing, scale, task)
+        choice = inputs.choice_of(
+            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
+        )
         from confrere.data.choose import chosen_silos
         from confrere.saved.folder import check_target
 
@@ -56,7 +59,14 @@ def train(
             for name, value, usual in (("algorithm", algorithm, "auto"), ("model", model, "linear"))
             if value != usual
         }
-        config = {"data": list(data), "test": test, "seed": seed, "scale": scale, "overridden": chosen}
+        config = {
+            "data": list(data),
+            "test": test,
+            "seed": seed,
+            "scale": scale,
+            "min_level": min_level,
+            "overridden": chosen,
+        }
         folder = save_model(answer, silos, out, config, replace=force)
         if json:
             print_json(answer.to_dict() | {"folder": str(folder)})

@@ -1,7 +1,9 @@
 """An overview of silos: what the intake understood of each, without giving anybody away.
 
 Of a silo that is not one's own only counts and statistics over a minimum number of rows are told. A count below it is
-hidden, and so is the smallest of the others beside it: else it could be found by subtraction.
+hidden, and so is the smallest of the others beside it: else it could be found by subtraction. Levels that fewer rows
+have are not even named, and where a number has two or three values, its mean and spread would tell how many rows have
+each: they are hidden if one of these is rare.
 """
 
 from collections.abc import Mapping
@@ -16,6 +18,7 @@ from confrere.data.silos import Silo, Silos
 
 LEAST = 5
 MOST_LEVELS = 12
+SOLVABLE = 3  # the counts of so many values follow from the number of rows, the mean and the spread
 
 
 def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[str, Any]:
@@ -46,7 +49,8 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
 
 def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int) -> dict[str, Any]:
     """One silo: its rows, its labels and its columns."""
-    found: dict[str, Any] = {"rows": len(silo.y), "label": of_label(silo.y, silos, least)}
+    rows = len(silo.y) if len(silo.y) >= least else None
+    found: dict[str, Any] = {"rows": rows, "label": of_label(silo.y, silos, least)}
     if table is None:
         found["columns"] = {name: of_numbers(silo.X[:, j], least) for j, name in enumerate(silos.feature_names)}
         return found | {"absent": []}
@@ -75,14 +79,19 @@ def of_column(table: Table, name: str, least: int) -> dict[str, Any]:
     levels = dict(column.drop_nulls().value_counts(sort=True).iter_rows())
     if len(levels) > MOST_LEVELS:
         return {"kind": "categorical", **gaps, "levels": len(levels)}
-    return {"kind": "categorical", **gaps, "levels": told(levels, least)}
+    return {"kind": "categorical", **gaps, "levels": named(levels, least)}
 
 
 def of_numbers(values: np.ndarray, least: int) -> dict[str, Any]:
-    """Mean and standard deviation of known values, if there are enough."""
+    """Mean and standard deviation of known values, if there are enough and they tell of no small group.
+
+    >>> of_numbers(np.array([0.0] * 237 + [1.0] * 3), 5)
+    {'kind': 'numeric', 'known': 240, 'missing': 0, 'mean': None, 'std': None}
+    """
     known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     found: dict[str, Any] = {"kind": "numeric", **gaps_of(len(known), len(values) - len(known), least)}
-    enough = len(known) >= max(least, 1)
+    groups = np.unique(known, return_counts=True)[1]
+    enough = len(known) >= max(least, 1) and (len(groups) > SOLVABLE or groups.min() >= least)
     return found | {"mean": float(known.mean()) if enough else None, "std": float(known.std()) if enough else None}
 
 
@@ -96,6 +105,21 @@ def gaps_of(known: int, missing: int, least: int) -> dict[str, int | str | None]
     if None not in found.values():
         return dict(found)
     return {**found, "few": "known" if 0 < known < least else "missing"}
+
+
+def named(levels: Mapping[str, int], least: int) -> dict[str, int | None]:
+    """Counts by level; levels that are rare are not named, only how many they are.
+
+    >>> named({"white": 40, "asian": 9, "samoan": 1, "maori": 2}, least=5)
+    {'white': 40, 'asian': None, 'other (2 levels)': None}
+    """
+    counts = told(levels, least)
+    rare = [level for level, count in levels.items() if count < least]
+    shown = {level: count for level, count in counts.items() if level not in rare}
+    if not rare:
+        return shown
+    what = f"other ({len(rare)} level{'s' * (len(rare) > 1)})"
+    return shown | {what: None}
 
 
 def told(counts: Mapping[str, int], least: int) -> dict[str, int | None]:

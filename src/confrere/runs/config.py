@@ -37,6 +37,7 @@ class DataPart(Part):
     missing: dict[str, list[float | int | str]] = {}
     scale: Literal["shared", "silo"] = "shared"
     task: Literal["classification", "regression"] | None = None
+    min_level: Count = 5
 
 
 class StudyPart(Part):
@@ -64,6 +65,7 @@ class Config(Part):
         given = {
             "drop": tuple(part.drop), "categorical": tuple(part.categorical), "numeric": tuple(part.numeric),
             "missing": part.missing, "task": part.task, "scale": None if part.scale == "shared" else part.scale,
+            "min_level": part.min_level,
         }  # fmt: skip
         paths = (part.path,) if isinstance(part.path, str) else tuple(part.path)
         own = {silo: formulas for silo, formulas in self.derive.items() if isinstance(formulas, dict)}

@@ -82,7 +82,9 @@ def remarks_on(first: Encoding) -> list[str]:
         constant = column.constant or column.name in first.silent
         if constant:
             kept = f", only {column.name}=missing is kept" if column.missing else ""
-            remarks.append(f"column {column.name!r} has the same value in all rows and is left out{kept}")
+            rare = isinstance(column, Category) and column.other and not column.levels
+            why = "no level that enough rows of a silo have (min_level)" if rare else "the same value in all rows"
+            remarks.append(f"column {column.name!r} has {why} and is left out{kept}")
         elif isinstance(column, Category) and len(column.levels) > MANY_LEVELS:
             remarks.append(
                 f"column {column.name!r} has {len(column.levels)} levels and becomes as many features: "
