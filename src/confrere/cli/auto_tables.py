@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
+
+from confrere.cli.common import console
 
 
 def show_study(report: dict[str, Any]) -> None:
@@ -29,7 +30,7 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
     for row in rows:
         table.add_row(*row)
     print(title)
-    Console(width=1000).print(table)
+    console(width=1000).print(table)
 
 
 def show_policies(title: str, policies: Sequence[dict[str, Any]]) -> None:

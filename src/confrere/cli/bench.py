@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from confrere.cli.common import for_people, print_json, progress_bar, start_jax
+from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax
 from confrere.cli.inputs import Json
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def measured(
 
 def show(machine: dict[str, Any], speeds: "Sequence[Speed]") -> None:
     """A table, and what it was measured on."""
-    from rich.console import Console
     from rich.table import Table
 
     from confrere.speed.measure import LOOP, OURS
@@ -70,7 +69,7 @@ def show(machine: dict[str, Any], speeds: "Sequence[Speed]") -> None:
         ours, loop = (f"{speed.rounds_per_second[who]:,.0f}" for who in (OURS, LOOP))
         losses = " / ".join(f"{speed.loss[who]:.3f}" for who in (OURS, LOOP))
         table.add_row(speed.task, ours, loop, f"{speed.ratio:.1f}x", f"{speed.first_run_s:.1f}", losses)
-    Console().print(table)
+    console().print(table)
     for speed in speeds:
         print(f"{speed.task}: {speed.what}")
     print(", ".join(f"{name} {value}" for name, value in machine.items()))

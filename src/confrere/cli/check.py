@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from confrere.cli import inputs
-from confrere.cli.common import for_people, print_json
+from confrere.cli.common import console, for_people, print_json
 
 FEWEST = 3
 MIN_GROUP = (
@@ -59,10 +59,9 @@ def check(
 
 def show(report: dict[str, Any]) -> None:
     """The overview as tables."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    screen = console()
     few = f"<{report['least']}"
     table = Table(title=f"{report['origin']}: {len(report['silos'])} silos, {len(report['features'])} features")
     for title in ("Silo", "Rows", f"Label: {report['label']}", "Columns it lacks"):
@@ -75,7 +74,7 @@ def show(report: dict[str, Any]) -> None:
             in_words(silo["label"], few),
             ", ".join(lacking(silo)) or "none",
         )
-    console.print(table)
+    screen.print(table)
     columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few to give the number")
     names = list(dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]))
     columns.add_column("Column")
@@ -86,7 +85,7 @@ def show(report: dict[str, Any]) -> None:
         found = [silo["columns"].get(column) for silo in report["silos"].values()]
         kind = next(f["kind"] for f in found if f)
         columns.add_row(column, kind, *(gap(f, few) for f in found))
-    console.print(columns)
+    screen.print(columns)
     print(f"{report['shared']} quantities left the silos so that their features agree.")
     for note in (*report["quirks"], *report["notes"]):
         print(f"- {note}")

@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 DATA_NOT_FOUND = 3
 
@@ -28,11 +31,9 @@ def start_jax() -> None:
 @contextlib.contextmanager
 def for_people() -> Iterator[None]:
     """Turn what a user can mend into a message and an exit code, without a traceback."""
-    from confrere.data.fetch import DataNotFound
-
     try:
         yield
-    except DataNotFound as problem:
+    except FileNotFoundError as problem:  # tables, rows, study.toml, models and runs; folders to write into are made
         complain(problem)
         raise typer.Exit(DATA_NOT_FOUND) from problem
     except BrokenPipeError:
@@ -45,8 +46,17 @@ def for_people() -> Iterator[None]:
 
 def complain(problem: BaseException) -> None:
     """Say on standard error what went wrong."""
-    text = problem.args[0] if isinstance(problem, KeyError) and problem.args else problem
+    text: Any = problem.args[0] if isinstance(problem, KeyError) and problem.args else problem
+    if isinstance(problem, OSError) and problem.filename is not None:
+        text = f"{problem.filename}: {(problem.strerror or 'it cannot be used').lower()}"
     print(f"confrere: {text}", file=sys.stderr)
+
+
+def console(width: int | None = None) -> "Console":
+    """Standard output for tables; names of silos, columns and files are shown as they are, brackets and colons too."""
+    from rich.console import Console
+
+    return Console(width=width, markup=False, emoji=False)
 
 
 @contextlib.contextmanager

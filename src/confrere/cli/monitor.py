@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from confrere.cli.common import for_people, print_json, start_jax
+from confrere.cli.common import console, for_people, print_json, start_jax
 from confrere.cli.inputs import Json
 from confrere.cli.predict import Folder, Rows, features_of
 
@@ -72,17 +72,16 @@ def as_level(value: Any) -> str:
 
 def show(saved: Any, found: Any) -> None:
     """The verdict, and tables of what moved."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    screen = console()
     print(f"{found.verdict}: {found.reason}")
     table = Table(title=f"{found.rows} rows against the training rows of {saved.manifest['user']}: what moved most")
     for title in ("Feature", "Stability index", "Chance", "Movement"):
         table.add_column(title, justify="left" if title == "Feature" else "right")
     for moved in found.features[:15]:
         table.add_row(moved.feature, f"{moved.index:.3f}", f"{moved.chance:.3g}", moved.movement)
-    console.print(table)
+    screen.print(table)
     if found.labels:
         labels = Table(title="Predicted and observed")
         for title in ("Label", "In training", "Predicted", "Observed", "z"):
@@ -91,6 +90,6 @@ def show(saved: Any, found: Any) -> None:
             labels.add_row(
                 told.name, *(f"{v:.3f}" for v in (told.before, told.predicted, told.observed)), f"{told.z:+.1f}"
             )
-        console.print(labels)
+        screen.print(labels)
         expected = "" if found.expected is None else f" (expected {found.expected:.3f})"
         print(f"Loss on these rows: {found.loss:.3f}{expected}")

@@ -1,8 +1,8 @@
 """The report in short, as a table for the terminal."""
 
-from rich.console import Console
 from rich.table import Table
 
+from confrere.cli.common import console
 from confrere.report.contents import Contents, Help
 from confrere.report.metrics import algorithm_title, amount, metric_of
 from confrere.report.page import ANSWERS, most_heard
@@ -30,7 +30,7 @@ def show_contents(contents: Contents) -> None:
     if contents.overall is not None:
         table.add_section()
         table.add_row("mean of all", *cells(contents.overall, metric), "")
-    Console().print(table)
+    console().print(table)
     if contents.overall is not None:
         print(contents.overall.words[0])
 

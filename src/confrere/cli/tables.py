@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+
+from confrere.cli.common import console
 
 TITLES = {
     "weight_erosion": "Weight\nErosion",
@@ -33,7 +34,7 @@ def show_single(report: dict[str, Any], names: Sequence[str], titles: Mapping[st
         cells = [f"{row['accuracy'][k]:.3f}\n({row['accuracy_batch_mean'][k]:.3f})" for k in titles]
         weights = " ".join(f"{a:.3f}" for a in row["alpha"][-1])
         table.add_row(f"{user}: {names[int(user)]}", *cells, weights)
-    Console().print(table)
+    console().print(table)
 
 
 def show_cells(report: dict[str, Any]) -> None:
@@ -51,7 +52,7 @@ def show_cells(report: dict[str, Any]) -> None:
         means = [f"{row[k]['mean']:.3f}\n±{row[k]['std']:.3f}" for k in TITLES]
         gains = [gain(report["gains"][cell][other]) for other in ("local", "fedavg")]
         table.add_row(cell, *means, *gains)
-    Console().print(table)
+    console().print(table)
 
 
 def gain(difference: dict[str, float]) -> str:
@@ -91,4 +92,4 @@ def show_attractor(report: dict[str, Any]) -> None:
         rows.append((f"{words}: test RMSE | accuracy", f"{middle:.3f}", f"{titanic['accuracy'][key]:.3f}"))
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    console().print(table)

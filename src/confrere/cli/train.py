@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from confrere.cli import inputs
-from confrere.cli.common import for_people, print_json, progress_bar, start_jax
+from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax
 
 Algorithm = Literal["auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tuned", "ditto", "weight_erosion"]
 
@@ -92,7 +92,6 @@ def personal_answer(silos: Any, user: str, algorithm: str, model: str, seed: int
 
 def show(answer: Any, silos: Any, folder: Path, quiet: bool) -> None:
     """The answer in words, and a table of whose data it listened to."""
-    from rich.console import Console
     from rich.table import Table
 
     if not quiet:
@@ -106,5 +105,5 @@ def show(answer: Any, silos: Any, folder: Path, quiet: bool) -> None:
     for name, share in answer.weights.items():
         relevance = answer.relevance.get(name)
         table.add_row(name, f"{share:.0%}", "" if relevance is None else f"{relevance:.2f}")
-    Console().print(table)
+    console().print(table)
     print(f"Model: {folder}")
