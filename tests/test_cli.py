@@ -51,7 +51,8 @@ def test_every_command_has_json_an_example_and_no_gap_in_its_help():
     assert {"check", "compare", "train", "predict", "monitor", "report", "reproduce auto"} <= set(found)
     for name, command in found.items():
         assert f"Example: confrere {name}" in command.epilog, name
-        assert any("--json" in option.opts for option in command.params), name
+        for wanted in ("--json", "--quiet"):
+            assert any(wanted in option.opts for option in command.params), (name, wanted)
         assert all(" [" not in (getattr(option, "help", "") or "") for option in command.params), name  # read as markup
 
 

@@ -131,7 +131,7 @@ def test_what_cannot_be_reported_is_said_and_nothing_is_written(place, name, ask
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), [
-    (("report", "."), 1, "holds no run"),
+    (("report", "."), 3, "holds no run"),
     (("report", "unfinished"), 1, "`confrere resume unfinished`"),
     (("resume", "gone"), 3, "the data of the run in gone are gone"),
 ])  # fmt: skip

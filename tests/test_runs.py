@@ -121,7 +121,7 @@ def test_changed_data_and_folders_in_use_are_refused(place, tmp_path):
     done = confrere("resume", "run", cwd=tmp_path)
     assert done.returncode == 1
     assert "have changed" in done.stderr
-    assert confrere("resume", ".", cwd=tmp_path).returncode == 1
+    assert confrere("resume", ".", cwd=tmp_path).returncode == 3
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
@@ -192,6 +192,6 @@ def test_compare_says_what_is_best_for_whom_and_what_was_overridden(place):
     shown = confrere("resume", "compared", "--no-report", cwd=place)
     assert "fedsgd minus the other" in shown.stdout
     wrong = confrere("compare", *words, "--algorithms", "fedsdg", "--out", "never", cwd=place)
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "fedsdg" in wrong.stderr
     assert not (place / "never").exists()

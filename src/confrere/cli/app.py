@@ -22,8 +22,9 @@ MANUAL = "\n\n".join([
     "  confrere monitor model last-month.csv",
     "`check` trains nothing: it says what was understood and what to mend. `compare` asks whether learning together is "
     "worth it, and writes a report to read. `train` keeps the model of one silo; `predict` and `monitor` use it.",
-    "Every command has --help with an example, and --json for programs. Exit codes: 0 all went well, 1 it failed, 2 "
-    "the command was not understood, 3 data was not found.",
+    "Every command has --help with an example, --json for programs and --quiet. Exit codes: 0 all went well, 1 it "
+    "failed, 2 the command was not understood (an unknown option, algorithm or model), 3 data was not found (a table, "
+    "rows, a study.toml, a model or a run that is not there).",
 ])  # fmt: skip
 
 app = typer.Typer(

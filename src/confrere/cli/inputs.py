@@ -1,6 +1,7 @@
 """The options that say which data: shared by `check`, `compare` and `train`."""
 
-from typing import Annotated, Any, Literal
+import csv
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -17,8 +18,8 @@ Label = Annotated[str | None, typer.Option(help="The column to be predicted.", s
 SiloColumn = Annotated[
     str | None, typer.Option("--silo", help="The column that tells silos apart.", show_default=False)
 ]
-Only = Annotated[list[str] | None, typer.Option("--silos", help="Only these silos take part.", show_default=False)]
-Exclude = Annotated[list[str] | None, typer.Option(help="These silos take no part.", show_default=False)]
+Only = Annotated[list[str] | None, typer.Option("--silos", help="Only these silos take part: north,west; a name with a comma in double quotes.", show_default=False)]
+Exclude = Annotated[list[str] | None, typer.Option(help="These silos take no part; written as for --silos.", show_default=False)]
 Features = Annotated[list[str] | None, typer.Option(help="Only these columns are used.", show_default=False)]
 Drop = Annotated[list[str] | None, typer.Option(help="These columns are not used.", show_default=False)]
 Categorical = Annotated[list[str] | None, typer.Option(help="These columns hold codes.", show_default=False)]
@@ -63,8 +64,27 @@ def choice_of(
 
 
 def apart(words: list[str] | None) -> tuple[str, ...]:
-    """Names, also those written with commas between them."""
-    return tuple(name.strip() for word in words or () for name in word.split(",") if name.strip())
+    """Names, also those written with commas between them; a name that has a comma stands in double quotes.
+
+    >>> apart(["north,west", '"south, east",centre'])
+    ('north', 'west', 'south, east', 'centre')
+    """
+    rows = (row for word in words or () for row in csv.reader([" ".join(word.splitlines())], skipinitialspace=True))
+    return tuple(name.strip() for row in rows for name in row if name.strip())
+
+
+def known_algorithms(words: list[str] | None) -> tuple[str, ...]:
+    """Algorithms by name; an unknown one is a command that is not understood."""
+    from confrere.data.intake.options import did_you_mean
+    from confrere.runs.config import AlgorithmName
+
+    names, known = apart(words), get_args(AlgorithmName)
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(
+                f"there is no algorithm {name!r}{did_you_mean(name, known)}", param_hint="--algorithms"
+            )
+    return names
 
 
 def gone(words: list[str] | None) -> dict[str, list[Any]]:

@@ -1,13 +1,20 @@
 """`confrere monitor`: do new rows still look like those that a saved model was trained on?"""
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from confrere.cli.common import console, for_people, print_json, start_jax
 from confrere.cli.inputs import Json
 from confrere.cli.predict import Folder, Rows, features_of
 
 
-def monitor(folder: Folder, rows: Rows, json: Json = False) -> None:
+def monitor(
+    folder: Folder,
+    rows: Rows,
+    json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="The verdict alone, without tables.")] = False,
+) -> None:
     """How features, the label's rate and calibration have moved since training, and whether to train anew.
 
     Where the file has the label's column, the model's predictions are compared with it.
@@ -22,7 +29,9 @@ def monitor(folder: Folder, rows: Rows, json: Json = False) -> None:
         if json:
             print_json({"model": str(folder)} | found.to_dict())
         else:
-            show(saved, found)
+            print(f"{found.verdict}: {found.reason}")
+            if not quiet:
+                show(saved, found)
 
 
 def news_in(saved: Any, rows: Any) -> dict[str, int]:
@@ -71,11 +80,10 @@ def as_level(value: Any) -> str:
 
 
 def show(saved: Any, found: Any) -> None:
-    """The verdict, and tables of what moved."""
+    """Tables of what moved."""
     from rich.table import Table
 
     screen = console()
-    print(f"{found.verdict}: {found.reason}")
     table = Table(title=f"{found.rows} rows against the training rows of {saved.manifest['user']}: what moved most")
     for title in ("Feature", "Stability index", "Chance", "Movement"):
         table.add_column(title, justify="left" if title == "Feature" else "right")

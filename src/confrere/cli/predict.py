@@ -18,6 +18,7 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="Write a CSV file instead of printing.", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing but the predictions; with --out, nothing.")] = False,
 ) -> None:
     """Predictions, with a probability for every class, for the rows of a file.
 
@@ -26,16 +27,25 @@ def predict(
     a number absurdly far from those of training. The label need not be there.
     """
     with for_people():
-        if out is not None and out.exists() and not force:
-            raise ValueError(f"{out} is there already: choose another name, or say --force")
+        check_file(out, force)
         start_jax()
         table = predictions(folder, rows)
-        if json:
-            print_json({"model": str(folder), "rows": table.to_dicts()})
         if out is not None:
             write(table, out)
-        elif not json:
+        if json:
+            print_json({"model": str(folder), "rows": table.to_dicts()} | ({"file": str(out)} if out else {}))
+        elif out is None:
             print(table.write_csv(), end="")
+        elif not quiet:
+            print(f"{table.height} predictions: {out}")
+
+
+def check_file(out: Path | None, force: bool) -> None:
+    """Refuse a file that is there, unless it may be replaced, and a folder."""
+    if out is not None and out.is_dir():
+        raise ValueError(f"{out} is a folder: name a file")
+    if out is not None and out.exists() and not force:
+        raise ValueError(f"{out} is there already: choose another name, or say --force")
 
 
 def predictions(folder: Path, rows: Path) -> Any:
@@ -80,8 +90,8 @@ def numbers_in(frame: Any, name: str, rows: Any) -> Any:
 
 
 def write(table: Any, out: Path) -> None:
-    """The file appears whole or not at all."""
+    """The file appears whole or not at all; its folder is made if there is none."""
     from confrere.disk import write_whole
 
+    out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(out, table.write_csv())
-    print(f"{table.height} predictions: {out}")
