@@ -49,8 +49,34 @@ def test_formulas_of_two_columns(a, b, sign):
     ("wieght * 2", "did you mean 'weight'"),
     ("name * 2", "neither numbers nor dates"),
     ("weight / (weight - weight)", "divide by zero"),
+    ("9**9**9**9 + weight", "too large"),
+    ("1 / 0 + weight", "divided by zero"),
+    ("(-8) ** 0.5 + weight", "no real number"),
+    ("1" + "0" * 400 + " + weight", "too large"),
+    ("weight" + " + 1" * 20_000, "too long"),
+    ("weight ** 999", "not finite"),
 ])  # fmt: skip
 def test_what_is_no_arithmetic_is_refused(formula, words):
     with pytest.raises(ValueError, match=words) as problem:
         derived(TABLE, {"x": formula}, "north")
     assert "north" in str(problem.value)
+
+
+@pytest.mark.parametrize(("formulas", "words"), [
+    ({"ill": "age"}, "'ill' is the label, which a formula may not replace"),
+    ({"clinic": "age"}, "'clinic' is the column of silos, which a formula may not replace"),
+    ({"x": "ill * 2"}, "would give the answer away"),
+])  # fmt: skip
+def test_the_label_and_the_silos_are_neither_replaced_nor_used(tmp_path, formulas, words):
+    from confrere.data.choose import Choice, chosen_silos
+
+    lines = "".join(f"{20 + i % 50},{i % 2},{'ab'[i % 3 > 0]}\n" for i in range(60))
+    (tmp_path / "p.csv").write_text("age,ill,clinic\n" + lines)
+    for derive in ({"": formulas}, {"a": formulas}):
+        with pytest.raises(ValueError, match=words):
+            chosen_silos(Choice((str(tmp_path / "p.csv"),), label="ill", silo="clinic", derive=derive))
+
+
+def test_a_label_that_a_table_lacks_can_be_made():
+    made = derived(TABLE, {"stay": "admission - onset"}, "north", label="stay", silos="clinic")
+    assert made["stay"].to_list() == [2.0, 2.0, None]

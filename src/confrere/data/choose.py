@@ -67,7 +67,9 @@ def with_derived(raw: Raw, choice: Choice, names: Sequence[str]) -> Raw:
         if silo and silo not in names:
             raise ValueError(f"derive names the silo {silo!r}{did_you_mean(silo, names)}")
     formulas = {**choice.derive.get("", {}), **choice.derive.get(raw.name, {})}
-    return raw._replace(frame=derived(raw.frame, formulas, raw.name)) if formulas else raw
+    if not formulas:
+        return raw
+    return raw._replace(frame=derived(raw.frame, formulas, raw.name, choice.label, choice.silo))
 
 
 def named_data_set(choice: Choice) -> Silos:

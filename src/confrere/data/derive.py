@@ -8,7 +8,7 @@ A formula knows columns, numbers, + - * / ** and brackets, and nothing else: it 
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -24,8 +24,12 @@ SIGNS: Mapping[type[ast.unaryop], Any] = {ast.UAdd: operator.pos, ast.USub: oper
 DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y")
 
 
-def derived(frame: pl.DataFrame, formulas: Mapping[str, str], silo: str) -> pl.DataFrame:
+def derived(
+    frame: pl.DataFrame, formulas: Mapping[str, str], silo: str, label: str | None = None, silos: str | None = None
+) -> pl.DataFrame:
     """The table with the derived columns; those that a formula used up and are dates are left out.
+
+    The label and the column of silos (`silos`) are neither replaced nor used. A label that the table lacks can be made.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"onset": ["2020-03-01"], "admission": ["2020-03-08"], "age": [40]})
@@ -38,12 +42,14 @@ def derived(frame: pl.DataFrame, formulas: Mapping[str, str], silo: str) -> pl.D
         where = f"silo {silo!r}: {name} = {formula!r}"
         tree = parsed(formula, where)
         columns = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
+        for column, what in ((label, "the label"), (silos, "the column of silos")):
+            check_untouched(column, what, name, columns, frame, where)
         for column in columns:
             if column not in frame.columns:
                 raise ValueError(f"{where}: there is no column {column!r}{did_you_mean(column, frame.columns)}")
         values = {column: as_numbers(frame[column], where) for column in columns}
         used |= {column for column, (_, is_date) in values.items() if is_date}
-        value = worked_out(tree.body, {column: numbers for column, (numbers, _) in values.items()}, where)
+        value = reckoned(tree.body, {column: numbers for column, (numbers, _) in values.items()}, where)
         if not isinstance(value, pl.Series):
             raise ValueError(f"{where}: it names no column")
         made.append(finite(value, where).alias(name))
@@ -58,6 +64,38 @@ def parsed(formula: Any, where: str) -> ast.Expression:
         return ast.parse(formula.strip(), mode="eval")
     except (SyntaxError, ValueError) as problem:
         raise ValueError(f"{where}: this is no formula ({problem.args[0]})") from None
+    except (RecursionError, MemoryError):
+        raise ValueError(f"{where}: the formula is too long: make it in several columns") from None
+
+
+def check_untouched(
+    column: str | None, what: str, name: str, used: Sequence[str], frame: pl.DataFrame, where: str
+) -> None:
+    """Refuse a formula that replaces a column that is not to be touched, or is made from it."""
+    if column is None:
+        return
+    if name == column and (what != "the label" or column in frame.columns):
+        raise ValueError(f"{where}: {name!r} is {what}, which a formula may not replace: choose another name")
+    if column in used:
+        raise ValueError(f"{where}: {column!r} is {what}: a feature that is made from it would give the answer away")
+
+
+def reckoned(node: ast.expr, values: Mapping[str, pl.Series], where: str) -> Any:
+    """The value of a formula; numbers that grow too large and the like are refused."""
+    try:
+        return worked_out(node, values, where)
+    except (OverflowError, ZeroDivisionError) as problem:
+        raise ValueError(f"{where}: this cannot be worked out: a number is too large, or divided by zero") from problem
+    except RecursionError:
+        raise ValueError(f"{where}: the formula is too long: make it in several columns") from None
+
+
+def combined(sign: ast.operator, left: Any, right: Any, where: str) -> Any:
+    """Two parts of a formula, by its operator."""
+    found = OPERATORS[type(sign)](left, right)
+    if isinstance(found, complex):
+        raise ValueError(f"{where}: {left!r} ** {right!r} is no real number")
+    return found
 
 
 def worked_out(node: ast.expr, values: Mapping[str, pl.Series], where: str) -> Any:
@@ -70,7 +108,7 @@ def worked_out(node: ast.expr, values: Mapping[str, pl.Series], where: str) -> A
         case ast.Constant(value=int() | float() as number):
             return float(number)
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in OPERATORS:
-            return OPERATORS[type(sign)](worked_out(left, values, where), worked_out(right, values, where))
+            return combined(sign, worked_out(left, values, where), worked_out(right, values, where), where)
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in SIGNS:
             return SIGNS[type(sign)](worked_out(operand, values, where))
     raise ValueError(
