@@ -264,6 +264,13 @@ def test_classes_guessed_from_numbers_are_noted():
     assert load(given).notes == ("the label 'y' is taken as 5 classes; for numbers say task='regression'",)
 
 
+def test_numbers_guessed_from_a_label_with_points_are_noted():
+    given = table()
+    given["y"] = np.where(np.arange(200) % 3, 0.5, 1.5)
+    assert load(given).notes == ("the label 'y' is taken as numbers; for classes say task='classification'",)
+    assert load(given, task="regression").notes == ()
+
+
 def test_a_split_warns_no_more_but_notes_what_its_training_rows_show():
     given = table(rows=60)
     given["rare"] = (np.arange(60) == 7).astype(float)

@@ -132,11 +132,18 @@ def test_changed_data_and_folders_in_use_are_refused(place, tmp_path):
     ("[study.grid]", "[stuty]", ["line 11", "'stuty'", "did you mean 'study'"]),
     ('path = "patients.csv"\n', "", ["line 1", "'data.path' is missing"]),
     ("[data]", "[data", ["no TOML file", "line 1"]),
+    ("seeds = 40", "seeds = 1.5", ["line 8", "study.seeds: should be a whole number (integer), not 1.5"]),
+    ("lr = [0.1, 1.0]", 'lr = ["a"]', ["line 12", "study.grid.lr: should be a number, not 'a'"]),
+    ("lr = [0.1, 1.0]", "lr = 3", ["line 12", "study.grid.lr: should be a list or a table, not 3"]),
+    ('path = "patients.csv"', "path = 3", ["line 2", "data.path: should be text or a list, not 3"]),
+    ('path = "patients.csv"', 'path = ["p.csv", 3]', ["line 2", "data.path: should be text, not 3"]),
+    ("[study.grid]", "[derive.south]", ["line 12: derive.south.lr: should be text, not [0.1, 1.0]"]),
 ])  # fmt: skip
 def test_mistakes_are_told_with_line_and_field(tmp_path, old, new, words):
     (tmp_path / "study.toml").write_text(STUDY.replace(old, new))
     with pytest.raises(ValueError, match=re.escape("study.toml")) as problem:
         read_config(tmp_path / "study.toml")
+    assert len(str(problem.value).splitlines()) == 1
     for word in words:
         assert word in str(problem.value)
 

@@ -68,6 +68,39 @@ def test_a_model_that_was_changed_is_refused(made, tmp_path):
         load_model(folder)
 
 
+@pytest.mark.parametrize("change", [
+    lambda m: m | {"rows": m["rows"] + 1},
+    lambda m: m | {"user": "b"},
+    lambda m: m | {"more": 1},
+    lambda m: {name: value for name, value in m.items() if name != "notes"},
+    lambda m: m | {"sha256": {"model.safetensors": m["sha256"]["model.safetensors"]}},
+    lambda m: m | {"sha256": None},
+    lambda m: m | {"rows": float("nan")},
+], ids=["a number", "the user", "a field more", "a field less", "no sum", "no sums", "no number"])  # fmt: skip
+def test_a_manifest_that_was_edited_is_refused(made, tmp_path, change):
+    *_, folder = made
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "manifest.json").write_text(json.dumps(change(manifest)))
+    with pytest.raises(ValueError, match=r"manifest\.json was changed since it was saved"):
+        load_model(tmp_path)
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest, sort_keys=True))  # blanks and order are no matter
+    assert load_model(tmp_path).manifest == manifest
+
+
+def test_names_are_text_in_the_card(tmp_path):
+    rows = [(X, (X[:, 0] > 0).astype(int)) for X in np.random.default_rng(0).normal(size=(2, 40, 2))]
+    silos = cf.Silos.from_arrays(rows, names=["a|<b>", "R&D [x](y)"])
+    answer = cf.personalise(silos, "a|<b>", "ridge_local")
+    card = (save_model(answer, silos, tmp_path / "m", {"overridden": {"without": "<i>"}}) / "CARD.md").read_text()
+    assert "# A model for a\\|&lt;b>" in card
+    assert "| R&amp;D \\[x](y) |" in card
+    assert "Chosen by hand: without &lt;i>." in card
+    for raw in ("<b>", "<i>", "R&D", " [x]", "a|"):
+        assert raw not in card
+
+
 def test_what_is_no_model_is_said_to_be_none(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no saved model: there is no manifest\.json"):
         load_model(tmp_path)

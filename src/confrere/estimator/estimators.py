@@ -1,6 +1,7 @@
 """PersonalizedClassifier and PersonalizedRegressor."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, check_rand
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[missing-module-attribute]
 
-from confrere.estimator.fitting import Fitted, SiloModel, fit_silo
+from confrere.estimator.fitting import Fitted, Histories, SiloModel, fit_silo
 from confrere.estimator.rows import (
     categories_of,
     frame_of,
@@ -73,12 +74,16 @@ class Personalized(BaseEstimator):
         return self
 
     @property
-    def history_(self) -> dict[str, History]:
-        """The rounds of exchange behind each silo's model, made when first asked for; a pickle does not keep them."""
+    def history_(self) -> Mapping[str, History]:
+        """The rounds of exchange behind each silo's model; a pickle does not keep them.
+
+        Those of a silo are made when `history_[silo]` is first asked for, which compiles and runs the whole exchange:
+        ten seconds or so each; nothing is made before.
+        """
         check_is_fitted(self)
         if not hasattr(self, "_rounds"):
             raise AttributeError("the history is not kept in a pickle or a copy, which would hold every silo's rows")
-        return {name: make() for name, make in self._rounds.items()}
+        return Histories(self._rounds)
 
     def __getstate__(self) -> dict[str, Any]:  # type: ignore[override]
         return {name: value for name, value in super().__getstate__().items() if name != "_rounds"}

@@ -6,7 +6,7 @@ about the shares of information, so that `personalise` gets the features as they
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -62,6 +62,35 @@ class Fitted(NamedTuple):
     relevance: Mapping[str, float]
     algorithm: str
     history: Callable[[], History]
+
+
+class Histories(Mapping[str, History]):
+    """The rounds behind every silo's model, made for a silo when they are asked for.
+
+    >>> rounds = Histories({"a": lambda: print("made"), "b": lambda: print("never")})
+    >>> list(rounds), len(rounds), "b" in rounds
+    (['a', 'b'], 2, True)
+    >>> rounds["a"]
+    made
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[], History]]):
+        self._makers = makers
+
+    def __getitem__(self, silo: str) -> History:
+        return self._makers[silo]()
+
+    def __contains__(self, silo: object) -> bool:
+        return silo in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __repr__(self) -> str:
+        return f"Histories of {', '.join(self)}, made when asked for"
 
 
 def fit_silo(silos: Silos, place: int, model: Model, algorithm: Any, seed: int) -> Fitted:

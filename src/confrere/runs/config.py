@@ -120,36 +120,69 @@ def checked(found: dict[str, Any], text: str, file: Path) -> Config:
         return Config.model_validate(found)
     except ValidationError as problem:
         lines = lines_of(text)
-        raise ValueError("\n".join(complaint(error, lines, file) for error in distinct(problem))) from None
+        mistakes = by_field(problem, found).items()
+        raise ValueError("\n".join(complaint(field, errors, lines, file) for field, errors in mistakes)) from None
 
 
-def distinct(problem: ValidationError) -> list[Any]:
-    """One mistake per field: a value that fits none of several types is one."""
-    found: dict[tuple[str, ...], Any] = {}
+def by_field(problem: ValidationError, found: dict[str, Any]) -> dict[tuple[str, ...], list[Any]]:
+    """The mistakes of every field: a value that fits none of several types is one. Those that lie deepest say most: of
+    the list [1, "a"], that "a" is no number; of a table, what is wrong with its field."""
+    fields: dict[tuple[str, ...], list[Any]] = {}
     for error in problem.errors():
-        found.setdefault(field_of(error), error)
-    return list(found.values())
+        fields.setdefault(field_of(error, found), []).append(error)
+    around = {field[:n] for field in fields for n in range(len(field))}
+    return {
+        field: [error for error in errors if depth(error) == max(map(depth, errors))]
+        for field, errors in fields.items()
+        if field not in around
+    }
 
 
-def field_of(error: Any) -> tuple[str, ...]:
+def depth(error: Any) -> int:
+    """How many places in lists lead to a mistake."""
+    return sum(isinstance(step, int) for step in error["loc"])
+
+
+def field_of(error: Any, found: Any) -> tuple[str, ...]:
     """The names of tables and keys that lead to a mistake, without places in lists and names of types."""
-    known = ("data", "study", "derive")
-    steps = [step for step in error["loc"] if isinstance(step, str)]
-    return tuple(steps[:2]) if steps and steps[0] in known else tuple(steps[:1])
+    *inner, last = error["loc"]
+    field = []
+    for step in inner:
+        if isinstance(found, dict) and step in found:
+            field.append(step)
+            found = found[step]
+    if error["type"] == "missing" or (isinstance(found, dict) and last in found):
+        field.append(last)
+    return tuple(field)
 
 
-def complaint(error: Any, lines: dict[tuple[str, ...], int], file: Path) -> str:
+def complaint(field: tuple[str, ...], errors: Sequence[Any], lines: dict[tuple[str, ...], int], file: Path) -> str:
     """One mistake in words."""
-    field = field_of(error)
-    line = lines.get(field) or lines.get(field[:-1])
+    line = next((lines[field[:n]] for n in range(len(field), 0, -1) if field[:n] in lines), None)
     where = f"{file}, line {line}" if line else str(file)
     name = ".".join(field)
-    match error["type"]:
+    match errors[0]["type"]:
         case "extra_forbidden":
             return f"{where}: there is no field {name!r}{meant(field)}"
         case "missing":
             return f"{where}: the field {name!r} is missing"
-    return f"{where}: {name}: {error['msg'][0].lower()}{error['msg'][1:]}, not {error['input']!r}"
+    wanted = list(dict.fromkeys(map(in_words, errors)))
+    if WORDS["float_type"] in wanted:
+        wanted = [words for words in wanted if words != WORDS["int_type"]]
+    return f"{where}: {name}: should be {' or '.join(wanted)}, not {errors[0]['input']!r}"
+
+
+WORDS = {
+    "model_type": "a table, as in [data]", "dict_type": "a table", "list_type": "a list", "string_type": "text",
+    "int_type": "a whole number (integer)", "int_from_float": "a whole number (integer)", "float_type": "a number",
+    "bool_type": "true or false",
+}  # fmt: skip
+
+
+def in_words(error: Any) -> str:
+    """What a value should be."""
+    said = error["msg"].removeprefix("Input should be ")
+    return WORDS.get(error["type"], f"{said[0].lower()}{said[1:]}")
 
 
 def meant(field: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """The model card: what a model is for, what it rests on and what it may not be trusted with, in Markdown."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ PERCENT = "{:.0%}"
 
 def model_card(manifest: Mapping[str, Any]) -> str:
     """A page about a saved model, from its manifest alone."""
+    manifest = escaped(manifest)
     paragraphs = [
         f"# A model for {manifest['user']}",
         f"Predicts {told(manifest)} from {len(manifest['features'])} features, for patients like those of "
@@ -31,10 +33,24 @@ def model_card(manifest: Mapping[str, Any]) -> str:
     return "\n\n".join(text for text in paragraphs if text) + "\n"
 
 
+def escaped(value: Any) -> Any:
+    """Texts (names of silos, columns and labels above all) so that they are text in Markdown and HTML, in tables too.
+
+    >>> escaped({"a|b": ["<i>", "R&D", 3]})
+    {'a\\\\|b': ['&lt;i>', 'R&amp;D', 3]}
+    """
+    if isinstance(value, str):
+        plain = " ".join(value.splitlines()).replace("&", "&amp;").replace("<", "&lt;")
+        return plain.replace("|", "\\|").replace("[", "\\[")
+    if isinstance(value, Mapping):
+        return {escaped(name): escaped(inner) for name, inner in value.items()}
+    return [escaped(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 def told(manifest: Mapping[str, Any]) -> str:
     """What is predicted."""
     label = (manifest["encoding"] or {}).get("label")
-    named = f"`{label}`" if label else "the label"
+    named = f"`{label}`" if label and re.fullmatch(r"[\w .-]+", label) else label or "the label"
     if manifest["labels"] is None:
         return named
     return f"{named} ({', '.join(manifest['labels'])})"

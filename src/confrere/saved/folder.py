@@ -32,7 +32,7 @@ from confrere.study.cases import digest_of
 from confrere.study.study import versions
 from confrere.study.units import Units
 
-FORMAT = 1
+FORMAT = 2  # since 2 the manifest has a SHA-256 of its own
 MODEL, MANIFEST, CARD = "model.safetensors", "manifest.json", "CARD.md"
 
 
@@ -76,7 +76,7 @@ def save_model(
     making = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         write_through(making / MODEL, tensors)
-        write_through(making / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False).encode())
+        write_through(making / MANIFEST, json.dumps(signed(manifest), indent=1, allow_nan=False).encode())
         write_through(making / CARD, model_card(manifest).encode())
         making.chmod(0o755)
         put_in_place(making, target)
@@ -160,6 +160,22 @@ def manifest_of(answer: Answer, silos: Silos, config: Mapping[str, Any], digest:
     }  # fmt: skip
 
 
+def signed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with a SHA-256 of its own content beside that of the model: what is edited later is noticed."""
+    return {**manifest, "sha256": {**manifest["sha256"], MANIFEST: own_digest(manifest)}}
+
+
+def own_digest(manifest: Mapping[str, Any]) -> str:
+    """The SHA-256 of a manifest without itself, whatever the order of its fields and its blanks.
+
+    >>> own_digest({"a": 1, "sha256": {"manifest.json": "x"}}) == own_digest({"sha256": {}, "a": 1})
+    True
+    """
+    others = {name: digest for name, digest in manifest["sha256"].items() if name != MANIFEST}
+    content = json.loads(json.dumps({**manifest, "sha256": others}))  # as it will be read
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def finite(scores: Mapping[str, float]) -> dict[str, float | None]:
     """Numbers that JSON can hold."""
     return {name: float(value) if np.isfinite(value) else None for name, value in scores.items()}
@@ -221,6 +237,9 @@ def read_manifest(place: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise ValueError(f"{path} has the format {found!r}; this version of confrere reads {FORMAT}")
+    digests = manifest.get("sha256")
+    if not isinstance(digests, dict) or digests.get(MANIFEST) != own_digest(manifest):
+        raise ValueError(f"{path} was changed since it was saved (its SHA-256 differs): save the model anew")
     return manifest
 
 

@@ -205,6 +205,8 @@ def about(plan: Plan, options: Options, classes: Sequence[str] | None) -> list[s
         found.append(
             f"the label {options.label!r} is taken as {len(classes)} classes; for numbers say task='regression'"
         )
+    if classes is None and options.task is None:
+        found.append(f"the label {options.label!r} is taken as numbers; for classes say task='classification'")
     return found + lookalikes(plan)
 
 
