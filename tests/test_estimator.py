@@ -1,5 +1,7 @@
 """The scikit-learn face: ordinary estimators without silos, personal models with them, routed through scikit-learn."""
 
+import copy
+import functools
 import pickle
 import subprocess
 import sys
@@ -10,7 +12,8 @@ import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -334,6 +337,48 @@ def test_silos_reach_the_model_in_cross_validation(routing):
         assert list(one.models_) == list(NAMES)
         assert score == one.score(X[test], y[test], silo=silo[test])
         assert len(train) == 150
+
+
+class ScoredByLogLoss(cf.PersonalizedClassifier):
+    """As in the documentation: the score of one's own."""
+
+    def score(self, X, y, sample_weight=None, silo=None):
+        return -log_loss(y, self.predict_proba(X, silo=silo), sample_weight=sample_weight, labels=self.classes_)
+
+
+def test_a_score_of_ones_own_sees_the_silos_and_scorers_by_name_do_not(routing):
+    X, y, silo = hospitals()
+    model = ScoredByLogLoss(algorithm="ridge_local").set_fit_request(silo=True).set_score_request(silo=True)
+    asked = {"cv": KFold(2), "params": {"silo": silo}, "error_score": "raise"}
+    found = cross_validate(model, X, y, return_estimator=True, **asked)
+    for (_, test), one, score in zip(KFold(2).split(X), found["estimator"], found["test_score"], strict=True):
+        chance = np.array([one.predict_proba(X[[i]], silo=silo[i])[0, list(one.classes_).index(y[i])] for i in test])
+        assert score == pytest.approx(np.log(chance).mean())
+    model.set_predict_proba_request(silo=True)
+    with pytest.raises(ValueError, match="say whose rows these are with silo="):
+        cross_validate(model, X, y, scoring="neg_log_loss", **asked)
+
+
+def test_folds_that_leave_a_silo_out_of_training_are_told_so_and_stratified_ones_are_fine(routing):
+    X, y, silo = (part[np.argsort(hospitals()[2], kind="stable")] for part in hospitals())
+    model = cf.PersonalizedClassifier(algorithm="ridge_local").set_fit_request(silo=True).set_score_request(silo=True)
+    with pytest.raises(ValueError, match="In cross-validation, let every fold train on rows of each silo"):
+        cross_validate(model, X, y, cv=KFold(3), params={"silo": silo}, error_score="raise")
+    strata = [f"{one} {label}" for one, label in zip(silo, y, strict=True)]
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, strata))
+    found = cross_validate(model, X, y, cv=folds, params={"silo": silo}, error_score="raise")
+    assert (found["test_score"] > 0.6).all()
+
+
+def test_the_rounds_of_a_silo_are_made_only_when_asked_for(fitted):
+    made = []
+    model = copy.copy(fitted)
+    model._rounds = {name: functools.partial(made.append, name) for name in NAMES}
+    assert list(model.history_) == list(NAMES)
+    assert "c" in model.history_
+    assert made == []
+    _ = model.history_["b"]
+    assert made == ["b"]
 
 
 def test_silos_reach_the_model_in_a_search(routing):

@@ -77,8 +77,8 @@ class Personalized(BaseEstimator):
     def history_(self) -> Mapping[str, History]:
         """The rounds of exchange behind each silo's model; a pickle does not keep them.
 
-        Those of a silo are made when `history_[silo]` is first asked for, which compiles and runs the whole exchange:
-        ten seconds or so each; nothing is made before.
+        Those of a silo are made when `history_[silo]` is first asked for, and not before: the whole exchange is
+        compiled and run, which can take many seconds for each silo.
         """
         check_is_fitted(self)
         if not hasattr(self, "_rounds"):
@@ -154,7 +154,7 @@ class Personalized(BaseEstimator):
         if len(unknown):
             raise ValueError(
                 f"there is no model for the silo {names[unknown[0]]!r} (row {unknown[0]}, counted from 0); "
-                f"there is one for {', '.join(fitted)}"
+                f"there is one for {', '.join(fitted)}. In cross-validation, let every fold train on rows of each silo"
             )
         return names
 
