@@ -28,7 +28,7 @@ from confrere.report.helping import (
 )
 from confrere.report.intervals import mean, share
 from confrere.report.learning import difference_in_words, importance
-from confrere.report.metrics import between, gained, signed, within
+from confrere.report.metrics import between, gained, signed, within, won_or_lost
 from confrere.report.page import page
 from confrere.report.predictions import Predicted
 from confrere.report.sureness import bins_of
@@ -86,8 +86,8 @@ def test_the_mean_over_users_is_the_studys(contents):
 
 
 def test_the_verdict_follows_the_intervals():
-    assert verdict_on(Estimate(-0.1, -0.2, -0.01)) == "worse"
-    assert verdict_on(Estimate(0.1, 0.0, 0.2)) == "unclear"
+    assert verdict_on(Estimate(-0.1, -0.2, -0.01), 5) == "worse"
+    assert verdict_on(Estimate(0.1, 0.0, 0.2), 5) == "unclear"
     assert was_it_worth_it(["worse", "unclear"]) == "no"
     assert was_it_worth_it(["unknown", "unknown"]) == was_it_worth_it([]) == "unknown"
 
@@ -99,6 +99,44 @@ def test_an_uncertain_answer_says_which_way_it_leans():
     assert "in favour of it" in lean(0.1, 0.2)
     assert "against it" in lean(-0.1, -0.2)
     assert "both ways" in lean(0.1, -0.2)
+
+
+def of_splits(*differences, metric="accuracy", rival="ridge_local"):
+    """A study in which auto is better by so much in every split."""
+    cells = [cell(a, "a", s, curves={metric: np.array([[0.5, v]])}, curve=(0, 0))
+             for s, gain in enumerate(differences) for a, v in (("auto", 0.5 + gain), (rival, 0.5))]  # fmt: skip
+    return helped(result(cells, (metric,), criterion=metric, task="classification"), "a", "auto", "last")
+
+
+def test_two_splits_have_no_interval_and_fewer_than_five_no_verdict():
+    two, four, five = (of_splits(*(np.linspace(0.1, 0.12, n))) for n in (2, 4, 5))
+    assert two.gains[0].gain == Estimate(pytest.approx(0.11), None, None)
+    assert (two.worth, four.worth, five.worth) == ("unknown", "unknown", "yes")
+    assert four.gains[0].gain.low > 0
+    assert four.words[0] == "Not known: for a it was measured on 4 splits only, where a verdict needs 5 or more."
+
+
+def test_a_difference_that_is_the_same_in_every_split_is_no_proof():
+    found = of_splits(*[-1 / 15] * 6)
+    assert found.worth == "unclear"
+    assert "chance explains" not in found.words[0]
+    assert "a loss of 6.7 points (the same in every split), better in 0 of 6" in found.words[1]
+
+
+def test_accuracies_cannot_differ_by_more_than_all():
+    found = of_splits(-0.5, 0.5, -0.4)
+    assert found.gains[0].gain[1:] == (-1.0, 1.0)
+    assert "95 % interval of the gain −100.0 to +100.0" in found.words[1]
+
+
+def test_an_uncertain_answer_speaks_of_training_alone_and_tells_what_is_clear_against_the_model_for_all():
+    values = {"auto": [0.7, 0.71, 0.72, 0.69, 0.7], "ridge_local": [0.71, 0.7, 0.73, 0.68, 0.7], "fedavg": [0.5] * 5}
+    cells = [cell(a, "a", s, (0.5, v)) for a, every in values.items() for s, v in enumerate(every)]
+    found = helped(result(cells, criterion="accuracy", task="classification"), "a", "auto", "last")
+    assert found.worth == "unclear"
+    assert "every interval" not in found.words[0]
+    assert found.words[0].startswith("Not certain: for a the")
+    assert found.words[0].endswith("Than one model for all (FedAvg) it is clearly better by accuracy.")
 
 
 def test_without_auto_the_report_is_about_the_first_that_is_no_baseline():
@@ -117,7 +155,7 @@ def test_without_auto_the_report_is_about_the_first_that_is_no_baseline():
 ])  # fmt: skip
 def test_the_verdict_rests_on_training_alone_or_there_is_none(studied, main, rivals, words):
     better = {"auto": 0.9, "weight_erosion": 0.9, "fedavg": 0.8, "fedsgd": 0.8}
-    cells = [cell(a, "a", s, (0.5, better.get(a, 0.6) + s / 1000)) for a in studied for s in range(3)]
+    cells = [cell(a, "a", s, (0.5, better.get(a, 0.6) + s / 1000 * (a == main))) for a in studied for s in range(5)]
     study = result(cells, criterion="accuracy", task="classification")
     assert (main_algorithm(study), rivals_of(study, main)) == (main, rivals)
     found = helped(study, "a", main, "last")
@@ -266,7 +304,9 @@ def test_training_alone_sends_nothing_and_fedavg_what_its_rounds_take(first):
 def test_numbers_are_written_for_people():
     assert signed(-0.5, 1) == "−0.5"
     assert gained("accuracy", 0.012) == "+1.2 points"
-    assert between("log_loss", Estimate(0.1)) == "no interval from a single split"
+    assert between("log_loss", Estimate(0.1)) == "too few splits for an interval"
+    assert between("accuracy", Estimate(-0.067, -0.067, -0.067)) == "the same in every split"
+    assert won_or_lost("accuracy", -0.017) == "a loss of 1.7 points"
     assert within(Estimate(0.5, 0.25, 0.75), True) == "50 % (25 to 75)"
 
 

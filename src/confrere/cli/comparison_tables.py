@@ -3,6 +3,7 @@
 from typing import Any
 
 from confrere.cli.auto_tables import show, signed
+from confrere.report.helping import SPLITS_FOR_INTERVAL
 
 
 def show_hospitals(report: dict[str, Any]) -> None:
@@ -57,7 +58,7 @@ def show_together(found: dict[str, Any], seeds: int) -> None:
 
 
 def with_interval(row: dict[str, Any]) -> str:
-    """A difference and its interval; without one, if there is a single split."""
-    if row["low"] is None:
+    """A difference and its interval; without one, if there are one or two splits, which say nothing of a spread."""
+    if row["low"] is None or row["n"] < SPLITS_FOR_INTERVAL:
         return signed(row["difference"])
     return f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"

@@ -1,5 +1,6 @@
 """Question 1: did learning together help? Means over splits, gains on the rivals with intervals, and a verdict."""
 
+import math
 from collections.abc import Sequence
 
 from confrere.report.contents import Estimate, Gain, Help, Score, Verdict, Worth
@@ -12,13 +13,18 @@ from confrere.report.metrics import (
     amount,
     better_when_larger,
     between,
-    gained,
+    in_a_sentence,
+    metric_of,
+    won_or_lost,
 )
 from confrere.study.cell import When
 from confrere.study.result import ALL, StudyResult
 
 SHOWN = ("accuracy", "log_loss", "auroc", "rmse")
 DECISIVE = ("accuracy", "log_loss", "rmse")  # on which the verdict rests
+SPLITS_FOR_INTERVAL, SPLITS_FOR_VERDICT = 3, 5  # fewer say too little
+MOST = {"accuracy": 1.0, "balanced_accuracy": 1.0, "auroc": 1.0}  # by which two models can differ
+NO_WIDTH = 1e-9
 LONELY = (ALONE, DESCENT)  # what stands for training alone, the better first
 
 
@@ -54,6 +60,7 @@ def helped(result: StudyResult, user: str, main: str, at: When) -> Help:
     alone = [g for g in gains if g.rival == alone_in(result, main)]
     worth = was_it_worth_it([g.verdict for g in alone if decisive(g)])
     answer = answer_in_words(user, worth, alone) if alone else nothing_to_hold_it_against(main)
+    answer += against_the_others(main, [g for g in gains if g not in alone]) if alone else ""
     told = (gain_in_words(g, main, scores) for g in gains if decisive(g))
     return Help(main, scores, gains, worth, (answer, *told, *not_studied(result, main)))
 
@@ -89,18 +96,35 @@ def gain_on(result: StudyResult, user: str, main: str, rival: str, metric: str, 
     sign = 1.0 if better_when_larger(metric) else -1.0
     ends = [None if row[k] is None else sign * row[k] for k in ("low", "high")]
     low, high = ends if sign > 0 else ends[::-1]
-    found = Estimate(sign * row["difference"], low, high)
-    return Gain(rival, metric, found, row["wins"], row["ties"], row["losses"], verdict_on(found))
+    splits = row["wins"] + row["ties"] + row["losses"]
+    found = possible(Estimate(sign * row["difference"], low, high), metric, splits)
+    return Gain(rival, metric, found, row["wins"], row["ties"], row["losses"], verdict_on(found, splits))
 
 
-def verdict_on(gain: Estimate) -> Verdict:
-    """Better or worse if the interval leaves zero out.
+def possible(gain: Estimate, metric: str, splits: int) -> Estimate:
+    """A gain with the part of its interval that can be; without one from two splits, which say nothing of a spread.
 
-    >>> verdict_on(Estimate(0.1, 0.05, 0.15)), verdict_on(Estimate(0.1, -0.05, 0.25)), verdict_on(Estimate(0.1))
-    ('better', 'unclear', 'unknown')
+    >>> possible(Estimate(-0.1, -2.9, 2.8), "accuracy", 3), possible(Estimate(-0.1, -0.1, -0.1), "accuracy", 2)
+    (Estimate(value=-0.1, low=-1.0, high=1.0), Estimate(value=-0.1, low=None, high=None))
     """
-    if gain.low is None or gain.high is None:
+    if gain.low is None or gain.high is None or splits < SPLITS_FOR_INTERVAL:
+        return Estimate(gain.value)
+    most = MOST.get(metric, math.inf)
+    return Estimate(gain.value, max(gain.low, -most), min(gain.high, most))
+
+
+def verdict_on(gain: Estimate, splits: int) -> Verdict:
+    """Better or worse if the interval leaves zero out; of few splits, or where all are alike, nothing is said.
+
+    >>> verdict_on(Estimate(0.1, 0.05, 0.15), 10), verdict_on(Estimate(0.1, -0.05, 0.25), 10)
+    ('better', 'unclear')
+    >>> verdict_on(Estimate(0.1, 0.05, 0.15), 4), verdict_on(Estimate(0.1), 1), verdict_on(Estimate(0.1, 0.1, 0.1), 9)
+    ('unknown', 'unknown', 'unclear')
+    """
+    if gain.low is None or gain.high is None or splits < SPLITS_FOR_VERDICT:
         return "unknown"
+    if gain.high - gain.low < NO_WIDTH:
+        return "unclear"
     return "better" if gain.low > 0 else "worse" if gain.high < 0 else "unclear"
 
 
@@ -128,26 +152,59 @@ def answer_in_words(user: str, worth: Worth, gains: Sequence[Gain]) -> str:
     if worth == "unclear":
         means = [g.gain.value for g in gains if g.rival == gains[0].rival and decisive(g)]
         leaning = "in favour of it" if min(means) > 0 else "against it" if max(means) < 0 else "both ways"
+        if not any(means):
+            return f"Not certain: for {who} there is no difference from training alone."
         return (
-            f"Not certain: for {who} the differences lean {leaning}, but every interval contains zero, so that "
-            "chance may explain them."
+            f"Not certain: for {who} the differences from training alone lean {leaning}, but none is clear of what "
+            "chance may explain."
         )
     return {
         "yes": f"Yes: learning together helped {who}, by more than chance explains.",
         "no": f"No: for {who} the model trained alone is better, by more than chance explains.",
         "mixed": f"It depends on what counts: for {who} one measure is clearly better, another clearly worse.",
-        "unknown": f"Not known: for {who} it was measured on a single split, so that there is no interval.",
+        "unknown": f"Not known: for {who} it was measured on {too_few(gains)}.",
     }[worth]
+
+
+def too_few(gains: Sequence[Gain]) -> str:
+    """Why there is no verdict."""
+    splits = max((splits_of(g) for g in gains), default=1)
+    if splits == 1:
+        return "a single split, so that there is no interval"
+    return f"{splits} splits only, where a verdict needs {SPLITS_FOR_VERDICT} or more"
+
+
+def splits_of(gain: Gain) -> int:
+    """On how many splits a gain rests."""
+    return gain.wins + gain.ties + gain.losses
+
+
+def against_the_others(main: str, gains: Sequence[Gain]) -> str:
+    """What is clear about other rivals than training alone, as a further sentence.
+
+    >>> clear = Gain("fedavg", "log_loss", Estimate(0.1, 0.05, 0.15), 10, 0, 0, "better")
+    >>> against_the_others("auto", [clear])
+    ' Than one model for all (FedAvg) it is clearly better by log-loss.'
+    """
+    said = ""
+    for rival in dict.fromkeys(g.rival for g in gains):
+        clear = [(g.verdict, g.metric) for g in gains if g.rival == rival and decisive(g)]
+        parts = [
+            f"clearly {way} by {' and '.join(in_a_sentence(m) for v, m in clear if v == way)}"
+            for way in ("better", "worse") if any(v == way for v, _ in clear)
+        ]  # fmt: skip
+        said += f" Than {algorithm_title(rival)} it is {' and '.join(parts)}." if parts else ""
+    return said
 
 
 def gain_in_words(gain: Gain, main: str, scores: Sequence[Score]) -> str:
     """A gain with both values, its interval, and how often it was one."""
     mean = {s.algorithm: s.mean for s in scores if s.metric == gain.metric}
-    title = {"accuracy": "Accuracy", "log_loss": "Log-loss", "rmse": "RMSE"}.get(gain.metric, gain.metric)
-    splits = gain.wins + gain.ties + gain.losses
+    title = metric_of(gain.metric).title
+    splits = splits_of(gain)
     counted = f"better in {gain.wins} of {splits} random splits" if splits > 1 else "measured on one split"
     return (
         f"{title} is {amount(gain.metric, mean[main])} with {algorithm_title(main)} and "
-        f"{amount(gain.metric, mean[gain.rival])} with {algorithm_title(gain.rival)}: a gain of "
-        f"{gained(gain.metric, gain.gain.value)} ({between(gain.metric, gain.gain)}), {counted}."
+        f"{amount(gain.metric, mean[gain.rival])} with {algorithm_title(gain.rival)}: "
+        f"{won_or_lost(gain.metric, gain.gain.value)} ({between(gain.metric, gain.gain)}), {counted}."
     )

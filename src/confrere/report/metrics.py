@@ -113,17 +113,42 @@ def gained(name: str, value: float | None) -> str:
     return f"{text} points" if metric.unit == "%" else text
 
 
+def won_or_lost(name: str, value: float) -> str:
+    """A gain in words, whichever way it goes.
+
+    >>> won_or_lost("accuracy", -0.017), won_or_lost("log_loss", 0.01), won_or_lost("accuracy", 0.0)
+    ('a loss of 1.7 points', 'a gain of 0.010', 'no difference')
+    """
+    text = gained(name, abs(value)).lstrip("+")
+    metric = metric_of(name)
+    if value == value and float(f"{metric.factor * value:.{metric.digits}f}") == 0:
+        return "no difference"
+    return f"a {'gain' if value > 0 else 'loss'} of {text}"
+
+
+def in_a_sentence(name: str) -> str:
+    """A metric's name within a sentence.
+
+    >>> in_a_sentence("log_loss"), in_a_sentence("rmse")
+    ('log-loss', 'RMSE')
+    """
+    title = metric_of(name).title
+    return title if title[:2].isupper() else title[0].lower() + title[1:]
+
+
 def between(name: str, value: Estimate) -> str:
     """The interval of a gain; words if there is none.
 
     >>> between("accuracy", Estimate(0.01, -0.02, 0.04))
-    '95 % interval −2.0 to +4.0'
+    '95 % interval of the gain −2.0 to +4.0'
     """
     if value.low is None or value.high is None:
-        return "no interval from a single split"
+        return "too few splits for an interval"
+    if value.high - value.low < 1e-9:
+        return "the same in every split"
     metric = metric_of(name)
     low, high = (signed(metric.factor * v, metric.digits) for v in (value.low, value.high))
-    return f"95 % interval {low} to {high}"
+    return f"95 % interval of the gain {low} to {high}"
 
 
 def within(value: Estimate, percent: bool) -> str:

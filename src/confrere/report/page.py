@@ -163,8 +163,10 @@ def overview_plot(contents: Contents, metric: str) -> str:
     unit = "gain, points of accuracy" if known.unit == "%" else f"gain (reduction of {known.title})"
     first = rivals[0]
     told = "; ".join(f"{row.label} {estimate_cell(metric, row.values[first])}" for row in rows)
+    drawn = any(v.low is not None for row in rows for v in row.values.values())
+    lines = "Lines are 95 % intervals." if drawn else "There are too few splits for intervals."
     words = (
-        "Right of the line learning together is better. Lines are 95 % intervals. "
+        f"Right of the line learning together is better. {lines} "
         f"Gain over {algorithm_title(first)}: {told}."
     )
     return figures.intervals(f"{known.title}: who gains", rows, series, words, unit, known.factor)
