@@ -27,11 +27,11 @@ from confrere.report.helping import (
     was_it_worth_it,
 )
 from confrere.report.intervals import mean, share
-from confrere.report.learning import difference_in_words, importance
+from confrere.report.learning import difference_in_words, importance, learned
 from confrere.report.metrics import between, gained, signed, within, won_or_lost
 from confrere.report.page import page
 from confrere.report.predictions import Predicted
-from confrere.report.sureness import bins_of
+from confrere.report.sureness import bins_of, what_is_measured
 from confrere.report.svg import ticks
 from tests.report_helpers import (
     NAMES,
@@ -39,6 +39,7 @@ from tests.report_helpers import (
     hospital_contents,
     hospital_silos,
     hospital_study,
+    hospital_table,
     with_rounds,
 )
 from tests.study_helpers import cell, result
@@ -173,6 +174,42 @@ def test_alone_is_the_ridge_optimum_of_the_users_training_rows(first):
     best = optimize.minimize(loss, np.zeros(X1.shape[1]), tol=1e-10).x
     np.testing.assert_allclose([e.alone for e in first.learned.effects], best, atol=2e-3)
     assert [e.name for e in first.learned.effects] == [*hospital_silos().feature_names, "intercept"]
+
+
+def test_coefficients_say_for_what_step_they_are(contents, first):
+    per = {e.name: e.per for e in first.learned.effects}
+    known = hospital_silos().source.pooled()["age"].drop_nulls()
+    assert per["age"].startswith("per standard deviation (")
+    assert float(per["age"][24:-1]) == pytest.approx(known.std(), rel=0.1)
+    assert per["sex=woman"] == "woman against man"
+    assert per["age=missing"] == "missing against known"
+    assert "per unit of the feature" not in page(contents)
+
+
+def test_the_coefficient_of_a_column_of_zeros_and_ones_is_that_of_one_against_zero():
+    table = hospital_table().with_columns(smokes=(pl.col("age").fill_null(0) % 2).cast(pl.Int64))
+    silos = cf.Silos.from_table(table, label="ill", silo="hospital").split(test=0.5, seed=0)
+    place = silos.feature_names.index("smokes")
+    w = np.zeros((len(silos.feature_names), 2), np.float32)
+    w[place] = [-0.25, 0.25]
+    predictor = Predictor.of(cf.models.logistic(), [(1.0, {"w": w, "b": np.zeros(2, np.float32)})], silos, 0)
+    [effect] = [e for e in learned(predictor, None, silos, 0).effects if e.name == "smokes"]
+    rows = table.head(1).with_columns(smokes=pl.Series([1])), table.head(1).with_columns(smokes=pl.Series([0]))
+    odds = [p[1] / p[0] for [p] in map(predictor.predict_proba, rows)]
+    assert effect.per == "yes against no"
+    assert effect.together == pytest.approx(np.log(odds[0] / odds[1]), rel=1e-4)
+
+
+def test_the_outcome_is_named(contents):
+    assert "What is predicted is ill." in page(contents)
+    rng = np.random.default_rng(0)
+    table = hospital_table().with_columns(days=pl.Series(rng.normal(9, 3, 270)), grade=pl.Series(["a", "b", "c"] * 90))
+    for label, model in (("days", cf.models.linear()), ("grade", cf.models.logistic())):
+        silos = cf.Silos.from_table(table, label=label, silo="hospital").split(test=0.5, seed=0)
+        params = model.init(jax.random.key(0), len(silos.feature_names), 1 if label == "days" else 3)
+        predictor = Predictor.of(model, [(1.0, jax.tree.map(np.asarray, params))], silos, 0)
+        assert label in what_is_measured(predictor, silos)
+        assert label in learned(predictor, None, silos, 0).unit or label == "grade"
 
 
 def test_together_is_the_answers_model(first):

@@ -75,6 +75,7 @@ class Effect:
     name: str
     together: float
     alone: float | None
+    per: str = ""  # by how much the feature rises
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,7 @@ class Contents:
     origin: str
     kind: str
     task: str
+    label: str  # what is predicted
     people: str  # what rows are: patients, passengers
     place: str  # what silos are: hospital, group
     sizes: Mapping[str, tuple[int, int]]  # silo -> rows for training, for test

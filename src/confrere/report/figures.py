@@ -258,7 +258,7 @@ def reliability(title: str, bins: Sequence[Group], shown: str, words: str, class
     low, high = (0.0, 1.0) if classes else span(values)
     left, top, side = 52.0, 8.0, 270.0
     across, up = Scale(low, high, left, left + side), Scale(low, high, top + side, top)
-    factor, unit = (100, "%") if classes else (1, "in units of the label")
+    factor, unit = (100, "%") if classes else (1, "in its own units")
     parts = axis(across, top, top + side, factor, f"predicted for {shown}, {unit}")
     for v in ticks(low * factor, high * factor):
         y = up(v / factor)

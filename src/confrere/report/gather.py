@@ -18,7 +18,7 @@ from confrere.report.helping import helped, main_algorithm
 from confrere.report.learning import alone, learned
 from confrere.report.listening import listened
 from confrere.report.metrics import ALONE
-from confrere.report.predictions import Predicted
+from confrere.report.predictions import Predicted, label_of
 from confrere.report.sureness import sureness
 from confrere.study.cases import digest_of
 from confrere.study.cell import When
@@ -89,7 +89,7 @@ def report_on(
     sizes = zip(silos.names, silos.sizes("train"), silos.sizes("test"), strict=True)
     return Contents(
         title=title, made=made or datetime.date.today().isoformat(), origin=silos.origin, kind=silos.kind,
-        task=str(result.config["task"]), people=people, place=place,
+        task=str(result.config["task"]), label=label_of(silos), people=people, place=place,
         sizes={name: (train, test) for name, train, test in sizes}, min_group=min_group, overridden=tuple(overridden),
         notes=silos.notes, hospitals=hospitals,
         overall=helped(result, ALL, chosen, at) if len(result.users) > 1 and len(places) > 1 else None,

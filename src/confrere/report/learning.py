@@ -18,11 +18,13 @@ from confrere.core import Block
 from confrere.data.silos import Silos
 from confrere.report.contents import Effect, Learned
 from confrere.report.metrics import number, signed
-from confrere.report.predictions import loss_of, outcome
+from confrere.report.predictions import label_of, loss_of, outcome
+from confrere.report.steps import AS_GIVEN, Step, steps_of
 from confrere.simulate import on_devices
 from confrere.study.cases import round_up
 
 SHUFFLES = 10
+INTERCEPT = "intercept"
 NOTABLE = 0.05  # coefficients below say nothing about a direction
 
 
@@ -55,30 +57,38 @@ def learned(predictor: Predictor, by_itself: Predictor | None, silos: Silos, use
     """Coefficients where there is one set of them and one score, else permutation importance."""
     one_score = predictor.model.task == "regression" or len(silos.label_names or (0, 1)) == 2
     if predictor.model.name in ("linear", "logistic") and one_score and len(predictor.members) == 1:
-        return coefficients(predictor, by_itself, silos)
+        return coefficients(predictor, by_itself, silos, user)
     return importance(predictor, by_itself, silos, user)
 
 
-def coefficients(predictor: Predictor, by_itself: Predictor | None, silos: Silos) -> Learned:
+def coefficients(predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int) -> Learned:
     """The coefficients of both models, those of the intercepts last."""
-    names = (*silos.feature_names, "intercept")
+    steps = [*steps_of(silos, user).items(), (INTERCEPT, Step(""))]
     ours = slopes(predictor)
-    theirs = [None] * len(names) if by_itself is None else slopes(by_itself)
-    effects = tuple(Effect(n, a, b) for n, a, b in zip(names, ours, theirs, strict=True))
+    theirs = [None] * len(steps) if by_itself is None else slopes(by_itself)
+    effects = tuple(
+        Effect(name, step.factor * a, None if b is None else step.factor * b, step.words)
+        for (name, step), a, b in zip(steps, ours, theirs, strict=True)
+    )
+    per = AS_GIVEN if silos.encoding is None else "per standard deviation of a number, yes against no for the rest"
     if predictor.model.task == "regression":
-        unit = "change of the prediction per unit of the feature"
-        reading = "To the right: a higher value of the feature raises the prediction."
+        unit = f"change of the predicted {label_of(silos)} {per}"
+        reading = f"To the right: a higher value of the feature raises the predicted {label_of(silos)}."
     else:
-        unit = f"log-odds of {outcome(silos, 1)} per unit of the feature"
+        unit = f"log-odds of {outcome(silos, 1)} {per}"
         reading = f"To the right: the feature speaks for {outcome(silos, 1)}; to the left: for {outcome(silos, 0)}."
     return Learned("coefficients", unit, effects, (*difference_in_words(effects), reading))
 
 
 def slopes(predictor: Predictor) -> list[float]:
-    """The coefficients of the score, or of the log-odds of the second class, and the intercept."""
+    """The coefficients of the label, or of the log-odds of the second class, and the intercept."""
     w, b = np.asarray(predictor.params["w"], float), np.asarray(predictor.params["b"], float)
     both = np.concatenate([w, b[None]])
-    return [float(v) for v in (both[:, 0] if both.shape[1] == 1 else both[:, 1] - both[:, 0])]
+    if both.shape[1] > 1:
+        return [float(v) for v in both[:, 1] - both[:, 0]]
+    found = predictor.units.spread * both[:, 0]
+    found[-1] += predictor.units.centre
+    return [float(v) for v in found]
 
 
 def difference_in_words(effects: tuple[Effect, ...]) -> list[str]:
@@ -87,9 +97,9 @@ def difference_in_words(effects: tuple[Effect, ...]) -> list[str]:
     >>> difference_in_words((Effect("age", 1.0, 0.5), Effect("sex", -2.0, -1.9)))[0]
     'The model leans most on sex (−2.00) and age (+1.00).'
     """
-    features = [e for e in effects if e.name != "intercept"] or list(effects)
+    features = [e for e in effects if e.name != INTERCEPT] or list(effects)
     strongest = sorted(features, key=lambda e: -abs(e.together))[:3]
-    listed = [f"{e.name} ({signed(e.together, 2)})" for e in strongest]
+    listed = [f"{e.name} ({signed(e.together, 2)}{' ' * bool(e.per)}{e.per})" for e in strongest]
     said = [f"The model leans most on {', '.join(listed[:-1])} and {listed[-1]}." if listed[1:] else
             f"The model leans on {listed[0]}."]  # fmt: skip
     known = [(e, e.alone) for e in features if e.alone is not None]

@@ -73,7 +73,8 @@ def opening(contents: Contents) -> str:
         "artificial": f" The {contents.people} are real, but their division into silos is artificial.",
         "synthetic": " The data are invented.",
     }.get(contents.kind, "")
-    said = [f"{contents.origin}: {rows} {contents.people} in {count} silos. {what_was_done(contents)}{kind}"]
+    label = "" if contents.label == "the label" else f" What is predicted is {contents.label}."
+    said = [f"{contents.origin}: {rows} {contents.people} in {count} silos. {what_was_done(contents)}{label}{kind}"]
     said += [f"Chosen by the user: {'; '.join(contents.overridden)}."] if contents.overridden else []
     links = "".join(f'<li><a href="#{anchor(h.name)}-1">{escape(h.name)}</a></li>' for h in contents.hospitals)
     nav = f'<nav aria-label="On this page"><ul>{links}<li><a href="#engineer">For the engineer</a></li></ul></nav>'

@@ -24,6 +24,15 @@ class Predicted(NamedTuple):
     classes: bool  # whether these are shares
 
 
+def label_of(silos: Silos) -> str:
+    """The name of what is predicted.
+
+    >>> label_of(Silos.from_arrays([([[0.0], [1.0]], [0, 1])]))
+    'the label'
+    """
+    return "the label" if silos.encoding is None else silos.encoding.label
+
+
 def outcome(silos: Silos, place: int) -> str:
     """A class in words: with the name of the label, if there is one.
 

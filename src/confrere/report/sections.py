@@ -5,7 +5,7 @@ import zlib
 
 from confrere.answers.answer import RELEVANT
 from confrere.report import figures, html
-from confrere.report.contents import Contents, Estimate, Gain, Grouping, Help, Hospital
+from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping, Help, Hospital
 from confrere.report.costs import size
 from confrere.report.figures import Row, style_of
 from confrere.report.helping import DECISIVE
@@ -135,12 +135,14 @@ def rounds_plot(hospital: Hospital) -> str:
 def learning(hospital: Hospital) -> str:
     """Question 3."""
     found = hospital.learned
-    order = sorted(found.effects, key=lambda e: -max(abs(e.together), abs(e.alone or 0.0)))
-    shown = [e for e in found.effects if e in order[:MOST_FEATURES]]
-    left_out = len(found.effects) - len(shown)
+    drawable = found.effects if found.kind == "importance" else found.effects[:-1] or found.effects
+    order = sorted(drawable, key=lambda e: -max(abs(e.together), abs(e.alone or 0.0)))
+    shown = [e for e in drawable if e in order[:MOST_FEATURES]]
+    left_out = len(drawable) - len(shown)
+    apart = " The intercept is in the table." if len(drawable) < len(found.effects) else ""
     words = f"{found.unit[0].upper()}{found.unit[1:]}. " + (
-        f"The {MOST_FEATURES} largest; {left_out} more are in the table." if left_out else "All are shown."
-    )
+        f"The {MOST_FEATURES} largest; {left_out} more are in the table." if left_out else "All features are shown."
+    ) + apart
     kind = "Coefficients" if found.kind == "coefficients" else "Importance of the columns"
     unit = "rise of the loss" if found.kind == "importance" else found.unit.split(" per ")[0]
     picture = figures.effects(f"{kind} of {hospital.name}'s model", shown, unit, words)
@@ -151,15 +153,17 @@ def effect_table(hospital: Hospital) -> str:
     """Every feature with its numbers; odds ratios where there are log-odds."""
     found = hospital.learned
     with_odds = "log-odds" in found.unit
-    header = ["", "together", "alone", "difference", *(["odds ratio, together"] if with_odds else [])]
+    with_steps = any(e.per for e in found.effects)
+    header = ["", *(["what for"] if with_steps else []), "together", "alone", "difference", *(["odds ratio, together"] if with_odds else [])]
 
-    def row(name: str, together: float, alone: float | None) -> list[str]:
-        odds = [number(2.718281828459045**together, 2)] if with_odds else []
-        apart = None if alone is None else together - alone
-        return [name, signed(together), signed(alone), signed(apart), *odds]
+    def row(e: Effect) -> list[str]:
+        odds = [number(2.718281828459045**e.together, 2)] if with_odds else []
+        apart = None if e.alone is None else e.together - e.alone
+        step = [e.per] if with_steps else []
+        return [e.name, *step, signed(e.together), signed(e.alone), signed(apart), *odds]
 
-    rows = [row(e.name, e.together, e.alone) for e in found.effects]
-    return html.table(f"{found.unit}, {hospital.name}", header, rows)
+    rows = [row(e) for e in found.effects]
+    return html.table(f"{found.unit}, {hospital.name}", header, rows, reasons=with_steps)
 
 
 def groups(contents: Contents, hospital: Hospital) -> str:

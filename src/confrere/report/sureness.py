@@ -10,7 +10,7 @@ from confrere.data.silos import Silos
 from confrere.report.contents import Group, Sureness
 from confrere.report.grouping import group_of, out_of
 from confrere.report.metrics import algorithm_title, amount, metric_of, number, within
-from confrere.report.predictions import Predicted, outcome, predict, scores_on
+from confrere.report.predictions import Predicted, label_of, outcome, predict, scores_on
 from confrere.study.result import StudyResult
 
 ROWS_PER_BIN, MOST_BINS = 20, 6
@@ -45,8 +45,8 @@ def sureness(
 def what_is_measured(predictor: Predictor, silos: Silos) -> str:
     """What is predicted and observed, in words."""
     if predictor.model.task == "regression":
-        return "the label"
-    return outcome(silos, 1) if silos.classes() == 2 else "the most probable class"
+        return label_of(silos)
+    return outcome(silos, 1) if silos.classes() == 2 else f"the most probable class of {label_of(silos)}"
 
 
 def constant_scores(silos: Silos, user: int, classes: int) -> dict[str, float]:
