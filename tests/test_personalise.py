@@ -8,9 +8,10 @@ import pytest
 
 import confrere as cf
 from confrere.answers import AnswerWarning, words
+from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.answers.auto import with_prevalence
 from confrere.answers.average import exponential_weights
-from confrere.answers.personalise import no_better_than_the_mean
+from confrere.answers.personalise import doubts
 from confrere.borrowing.glm import Rows
 from confrere.core import silo_view
 
@@ -219,9 +220,9 @@ def test_amounts_that_cannot_be_told_are_said_to_be_so():
     silos, model = amounts(1000, 200), cf.models.mlp([4], "regression")
     spread = silos["a"].rows("train")[1].std()
     with pytest.warns(cf.answers.AnswerWarning, match="no better than its mean"):
-        [said] = no_better_than_the_mean(silos, 0, model, 1.01 * spread)
+        [said] = warn_of(doubts(silos, 0, model, 1.01 * spread, 1.01 * spread), stacklevel=1)
     assert said.startswith("a: ")
-    assert no_better_than_the_mean(silos, 0, model, 0.99 * spread) == ()
+    assert doubts(silos, 0, model, 0.99 * spread, 0.99 * spread) == ()
 
 
 @pytest.mark.parametrize(
@@ -270,6 +271,37 @@ def test_amounts_of_a_table_are_amounts_even_if_they_are_few_whole_numbers():
     assert fitting_model(silos).task == "regression"
 
 
+def noise(rows: int, seed: int):
+    """Features and classes that have nothing to do with each other."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rows, 3)), rng.integers(0, 2, rows)
+
+
+def test_a_model_that_a_guess_matches_says_so_and_warns():
+    silos = cf.Silos.from_arrays([noise(60, 0), noise(60, 1), noise(60, 2)], names=["a", "b", "c"])
+    with pytest.warns(AnswerWarning, match="no better than always telling the shares") as caught:
+        answer = cf.personalise(silos, "a")
+    _, y = silos["a"].rows("train")
+    shares = (np.bincount(y.astype(int)) + 1) / (len(y) + 2)
+    guess = -np.log(shares[y.astype(int)]).mean()
+    score = sum(answer.candidates[name] * answer.scores[name] for name in answer.candidates)
+    assert score >= guess
+    assert f"against {guess:.3f}" in answer.notes[0]
+    assert answer.notes[0] in answer.reason
+    assert caught[0].filename == __file__
+
+
+def test_a_model_that_is_worse_than_training_alone_advises_it():
+    y = np.array([0, 1] * 50)
+    assert doubts_about_classes("a", y, 0.45, 0.441) == ()
+    [said] = doubts_about_classes("a", y, 0.452, 0.441)
+    assert "log-loss 0.452 against 0.441" in said
+    assert "consider training alone (--algorithm ridge_local)" in said
+    amounts = np.arange(10.0)
+    assert doubts_about_amounts("a", amounts, 2.0, 1.99) == ()
+    assert "RMSE 2.000 against 1.900" in doubts_about_amounts("a", amounts, 2.0, 1.9)[0]
+
+
 def test_words():
     said = words.whom_it_listened_to("a", {"a": 0.5, "b": 0.3, "c": 0.01, "d": 0.004}, 0.186)
     assert said == (
@@ -277,11 +309,13 @@ def test_words():
         "19 % is a cautious assumption made before any row was seen."
     )
     assert "1 % from b." in words.whom_it_listened_to("a", {"a": 0.99, "b": 0.01}, 0.0)
-    assert words.who_was_left_out({"b": 0.1, "c": 0.9}, ["x"], ["y"]) == [
+    assert words.who_was_left_out({"b": 0.1, "c": 0.9}, ["x"], ["y"], {"a": 0.9, "b": 0.05, "c": 0.05}) == [
         "By the user's own rows, b (0.10) looks unrelated and had little say.",
         "What x sent could not be true, and was not used.",
         "y sent nothing.",
     ]
+    said = words.who_was_left_out({"b": 0.1, "c": 0.2}, [], [], {"a": 0.43, "b": 0.3, "c": 0.27})
+    assert said == ["By the user's own rows, b (0.10) and c (0.20) look unrelated, yet 57 % of the information is theirs."]
     assert "as good as" in words.was_it_worth_it(0.4, 0.4004, "log-loss")
     assert "better than training alone (0.450)" in words.was_it_worth_it(0.4, 0.45, "log-loss")
 

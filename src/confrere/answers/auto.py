@@ -1,5 +1,6 @@
 """Auto for linear models: evidence-weighted borrowing, run and reported."""
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from confrere.algorithms import EVIDENCE_ROUNDS, evidence
 from confrere.answers import words
 from confrere.answers.answer import AnswerWarning
+from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.borrowing.candidates import CANDIDATES, Verdict, second_class
 from confrere.borrowing.glm import QUICK_COMPILATION, Rows, rows_of, to_params
 from confrere.borrowing.summary import Share
@@ -62,12 +64,16 @@ def by_evidence(
         theta = with_prevalence(rows, verdict.theta, model, prevalence)
         notes = (*notes, f"Its intercept was set so that {prevalence:.0%} of the patients are of the second class.")
     found = who_counted(silos, user, share, table, verdict)
+    said = in_words(silos.names[user], found, verdict, model, notes)
+    if is_validated(rows, model):
+        doubted = warn_of(doubts(silos.names[user], rows, model, verdict), stacklevel=3)
+        notes, said = (*notes, *doubted), " ".join([said, *doubted])
     scores = dict(zip(names, map(float, verdict.scores), strict=True)) | {"alone": float(verdict.alone)}
     return Heard(
         to_params(jnp.asarray(theta), params, model), **found,
         candidates=dict(zip(names, map(float, verdict.weights), strict=True)), scores=scores,
         shared=what_was_sent(silos, user, share, setup, EVIDENCE_ROUNDS, params, block),
-        reason=in_words(silos.names[user], found, verdict, model, notes), notes=notes,
+        reason=said, notes=notes,
         make_history=lambda: simulate(recipe, model, silos, EVIDENCE_ROUNDS, user=user, record=("weights", "norm")),
     )  # fmt: skip
 
@@ -109,9 +115,24 @@ def in_words(user: str, found: dict[str, Any], verdict: Verdict, model: Model, n
     worth = words.was_it_worth_it(score, float(verdict.alone), what)
     return " ".join([
         words.whom_it_listened_to(user, found["weights"], found["prior"]),
-        *words.who_was_left_out(found["relevance"], found["refused"], found["silent"]),
+        *words.who_was_left_out(found["relevance"], found["refused"], found["silent"], found["weights"]),
         *(notes or (worth,)),
     ])  # fmt: skip
+
+
+def is_validated(rows: Rows, model: Model) -> bool:
+    """Whether the user's rows can tell how good a model is."""
+    return int(rows.weight.sum()) > 0 and int(second_class(rows, model.task)) >= 2
+
+
+def doubts(user: str, rows: Rows, model: Model, verdict: Verdict) -> tuple[str, ...]:
+    """What a reader must know if the average of the candidates is no better than a guess, or worse than alone."""
+    score, alone = float(np.dot(verdict.weights, verdict.scores)), float(verdict.alone)
+    y = np.asarray(rows.y)[np.asarray(rows.weight) > 0]
+    if model.task == "classification":
+        return doubts_about_classes(user, y, score, alone)
+    spread = float(np.std(y)) or 1.0  # scores are of labels in standard units
+    return doubts_about_amounts(user, y, spread * math.exp(score), spread * math.exp(alone))
 
 
 def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None) -> tuple[str, ...]:

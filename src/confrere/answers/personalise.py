@@ -1,11 +1,10 @@
 """`personalise`: one call from silos and a user to an answer."""
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from confrere.answers import words
-from confrere.answers.answer import Answer, AnswerWarning
+from confrere.answers.answer import Answer
 from confrere.answers.auto import by_evidence
 from confrere.answers.average import by_average
 from confrere.answers.comparison import compared
@@ -14,6 +13,7 @@ from confrere.answers.predictor import Predictor
 from confrere.answers.ready import told_of
 from confrere.answers.sent import in_runs
 from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, settings, trials
+from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
@@ -103,15 +103,16 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
     name = silos.names[user]
     reason = " ".join([
         words.whom_it_listened_to(name, found.weights, 0.0),
-        *words.who_was_left_out(found.relevance, (), ()),
+        *words.who_was_left_out(found.relevance, (), (), found.weights),
         words.was_it_worth_it(found.score, found.alone, what),
+        *(notes := warn_of(doubts(silos, user, model, found.score, found.alone), stacklevel=3)),
     ])  # fmt: skip
     return answer(
         Predictor.of(model, found.members, silos, user, found.units), algorithm="auto (average over candidates)",
         weights=found.weights, prior=0.0, relevance=found.relevance, candidates=found.candidates,
         scores=found.scores | {"alone": found.alone}, refused=(), silent=(),
         shared=found.shared, reason=reason,
-        notes=no_better_than_the_mean(silos, user, model, found.score), make_history=lambda: found.history,
+        notes=notes, make_history=lambda: found.history,
     )  # fmt: skip
 
 
@@ -131,13 +132,10 @@ def named_answer(
     return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), **said)
 
 
-def no_better_than_the_mean(silos: Silos, user: int, model: Model, score: float) -> tuple[str, ...]:
-    """What must be said of amounts that are told no better than by their mean; also a warning."""
-    if model.task != "regression" or score < silos[user].rows("train")[1].std():
-        return ()
-    said = f"{silos.names[user]}: on held-out rows the model tells the label no better than its mean does."
-    warnings.warn(said, AnswerWarning, stacklevel=4)
-    return (said,)
+def doubts(silos: Silos, user: int, model: Model, score: float, alone: float) -> tuple[str, ...]:
+    """What must be said of an answer that is no better than a guess, or worse than training alone."""
+    told = doubts_about_amounts if model.task == "regression" else doubts_about_classes
+    return told(silos.names[user], silos[user].rows("train")[1], score, alone)
 
 
 def fitting_model(silos: Silos) -> Model:

@@ -63,7 +63,7 @@ def told_of(history: History, silos: Silos, user: int, score: float) -> dict[str
     tuned = f"{name} with {numbers}" if numbers else name
     reason = " ".join([
         f"As asked, {tuned}.", words.whom_it_listened_to(silos.names[user], weights, 0.0),
-        *words.who_was_left_out(relevance, (), ()),
+        *words.who_was_left_out(relevance, (), (), weights),
     ])  # fmt: skip
     return {
         "algorithm": name, "weights": weights, "prior": 0.0, "relevance": relevance, "candidates": {tuned: 1.0},

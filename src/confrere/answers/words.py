@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from confrere.answers.answer import RELEVANT
 
 SMALL = 0.02  # shares below are summed up
+MUCH = 0.1  # a share above is no little say
 
 
 def percent(share: float) -> str:
@@ -31,15 +32,17 @@ def whom_it_listened_to(user: str, weights: Mapping[str, float], prior: float) -
     return own + rest + assumed + "."
 
 
-def who_was_left_out(relevance: Mapping[str, float], refused: Sequence[str], silent: Sequence[str]) -> list[str]:
+def who_was_left_out(
+    relevance: Mapping[str, float], refused: Sequence[str], silent: Sequence[str], weights: Mapping[str, float]
+) -> list[str]:
     """Silos that looked unrelated, whose message could not be true, or that sent none."""
     said = []
     unrelated = [n for n, value in relevance.items() if value < RELEVANT and n not in refused and n not in silent]
     if unrelated:
         values = listing([f"{name} ({relevance[name]:.2f})" for name in unrelated])
-        said.append(
-            f"By the user's own rows, {values} {verb(unrelated, 'looks', 'look')} unrelated and had little say."
-        )
+        share = sum(weights.get(name, 0.0) for name in unrelated)
+        little = " and had little say" if share <= MUCH else f", yet {percent(share)} of the information is theirs"
+        said.append(f"By the user's own rows, {values} {verb(unrelated, 'looks', 'look')} unrelated{little}.")
     if refused:
         said.append(f"What {listing(refused)} sent could not be true, and was not used.")
     if silent:

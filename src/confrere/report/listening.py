@@ -13,7 +13,7 @@ def listened(answer: Answer) -> Listening:
         dict(answer.weights), answer.prior, dict(answer.relevance), answer.refused, answer.silent, rounds,
         (
             words.whom_it_listened_to(answer.user, answer.weights, answer.prior),
-            *words.who_was_left_out(answer.relevance, answer.refused, answer.silent),
+            *words.who_was_left_out(answer.relevance, answer.refused, answer.silent, answer.weights),
             *relevance_in_words(answer),
             *when_in_words(answer, by_exchange, rounds),
         ),
