@@ -17,7 +17,7 @@ from tests.study_helpers import cell, result
 
 NAMES = ("<b>Zürich</b> & co", "Genève", "basel")  # one that would be HTML, if it were not escaped
 ROWS = 90
-METRICS = ("accuracy", "log_loss")
+METRICS = ("accuracy", "log_loss", "brier")
 ROUNDS = {"auto": 6, "ridge_local": 1, "fedavg": 5}
 
 
@@ -52,7 +52,7 @@ def hospital_study() -> cf.StudyResult:
         rising = np.linspace(0.5, last, ROUNDS[algorithm] + 1)
         if algorithm == "auto":
             rising[:-1] = np.nan
-        return {"accuracy": rising[None], "log_loss": (1.2 - rising)[None]}
+        return {"accuracy": rising[None], "log_loss": (1.2 - rising)[None], "brier": (1 - rising)[None] / 2}
 
     cells = [
         cell(a, user, seed, np.zeros(ROUNDS[a] + 1), curves=curves(a), train_rows=45, test_rows=45,

@@ -87,6 +87,16 @@ def test_auroc_is_that_of_scikit_learn_and_a_half_where_that_is_undefined(drawn)
     assert score("auroc", *drawn) == pytest.approx(expected, abs=1e-6)
 
 
+@any_rows
+def test_brier_is_that_of_scikit_learn(drawn):
+    scores, y, live = drawn
+    chances, classes = scipy.special.softmax(scores[live], axis=1), np.arange(scores.shape[1])
+    expected = np.square(chances - np.eye(len(classes))[y[live]]).sum(axis=1).mean()
+    if len(classes) == 2:
+        expected = sklearn.metrics.brier_score_loss(y[live] == 1, chances[:, 1], pos_label=True)
+    assert score("brier", *drawn) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
 @given(rows(2))
 def test_rmse_is_that_of_scikit_learn(drawn):
     scores, _, live = drawn
@@ -98,7 +108,7 @@ def test_rmse_is_that_of_scikit_learn(drawn):
 
 # Where textbooks leave a gap
 
-NOBODY = {"accuracy": 0, "balanced_accuracy": 0, "log_loss": 0, "auroc": 0.5, "rmse": 0}
+NOBODY = {"accuracy": 0, "balanced_accuracy": 0, "log_loss": 0, "auroc": 0.5, "brier": 0, "rmse": 0}
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -73,11 +73,20 @@ def test_gains_are_the_studys_paired_differences_with_better_to_the_right(first)
         [row] = [
             r for r in hospital_study().paired("auto", gain.rival, gain.metric).to_dicts() if r["user"] == first.name
         ]
-        sign = -1 if gain.metric == "log_loss" else 1
+        sign = 1 if gain.metric == "accuracy" else -1
         assert gain.gain.value == pytest.approx(sign * row["difference"])
         assert sorted(gain.gain[1:]) == pytest.approx(sorted(sign * row[k] for k in ("low", "high")))
         assert gain.gain.low <= gain.gain.value <= gain.gain.high
         assert (gain.wins, gain.ties, gain.losses) == (row["wins"], row["ties"], row["losses"])
+
+
+def test_calibration_is_held_against_training_alone_and_the_model_for_all(contents, first):
+    gains = {g.rival: g for g in first.help.gains if g.metric == "brier"}
+    assert set(gains) == {"ridge_local", "fedavg"}
+    told = [said for said in first.help.words if said.startswith("Calibration and sharpness (Brier score) is ")]
+    assert len(told) == 2
+    assert all("95 % interval" in said for said in told)
+    assert "Calibration and sharpness (Brier score): gain of Genève" in page(contents)
 
 
 def test_the_mean_over_users_is_the_studys(contents):

@@ -120,7 +120,7 @@ def prepared(data, user=None, metrics=None, model=LOGISTIC):
 
 
 def test_by_default_the_metrics_are_those_of_the_model():
-    assert prepared(silos()) == (["accuracy", "auroc", "balanced_accuracy", "log_loss"], "test")
+    assert prepared(silos()) == (["accuracy", "auroc", "balanced_accuracy", "brier", "log_loss"], "test")
     assert prepared(silos(), model=cf.models.linear()) == (["rmse"], "test")
 
 

@@ -41,7 +41,7 @@ def test_every_cell_is_what_a_plain_loop_over_simulate_gives():
         for user, user_name in enumerate(silos.names):
             for seed, cell in zip((3, 5), result.of(name, user_name), strict=True):
                 history = single(silos, study, name, user, seed, 6)
-                for metric in ("accuracy", "balanced_accuracy", "log_loss", "auroc"):
+                for metric in ("accuracy", "balanced_accuracy", "log_loss", "auroc", "brier"):
                     np.testing.assert_allclose(cell.curves[metric][0], history.metrics[metric], rtol=2e-5, atol=2e-6)
                 assert cell.bytes_total == int(history.bytes_up[0].sum() + history.bytes_down[0].sum())
 

@@ -61,9 +61,9 @@ def simulate(
             everybody, and the mean message.
         active: who takes part when, [rounds, n]; by default everybody always.
         params: the model to start from; by default drawn from the seed.
-        metrics: names out of accuracy, balanced_accuracy, log_loss, auroc, rmse; by default those of the model's task;
-            empty: no evaluation. Measured before round 1 and after every round, on test rows or, if there are none, on
-            training rows.
+        metrics: names out of accuracy, balanced_accuracy, log_loss, auroc, brier, rmse; by default those of the model's
+            task; empty: no evaluation. Measured before round 1 and after every round, on test rows or, if there are
+            none, on training rows.
         record: what to keep of every round, out of weights, distance, norm, cone.
         stop: "cone" stops before the first round in which the messages fit in no cone.
         resume: a history to go on from, up to `rounds` in all, with the bits of a run at once; its key goes on too, so

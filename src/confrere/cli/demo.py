@@ -115,6 +115,6 @@ def titanic_rivals(splits: "dict[int, Silos]", progress: Progress | None) -> "St
     from confrere.study import Study
 
     methods = {"ridge_local": algorithms.ridge_local, "fedavg": algorithms.fedavg}
-    metrics = ("accuracy", "log_loss", "auroc")
+    metrics = ("accuracy", "log_loss", "brier", "auroc")
     study = Study(splits.__getitem__, logistic(), methods, seeds=list(splits), metrics=metrics)
     return study.run(progress=progress)

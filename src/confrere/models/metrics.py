@@ -58,6 +58,16 @@ def one_against_rest(score: jax.Array, positive: jax.Array, live: jax.Array) -> 
     return jnp.where(pairs > 0, wins / jnp.maximum(pairs, 1), 0.5), pairs > 0
 
 
+def brier(scores: jax.Array, y: jax.Array, live: jax.Array) -> jax.Array:
+    """The mean squared distance of the probabilities from what happened, which calibration and sharpness make up.
+
+    Of two classes the second alone counts, as is usual (0 to 1); of more, all are summed (0 to 2).
+    """
+    probability = jax.nn.softmax(jnp.where(live[:, None], scores, 0), axis=-1)
+    apart = jnp.square(probability - (y[:, None] == jnp.arange(scores.shape[-1])))
+    return mean_over_live(apart[:, 1] if scores.shape[-1] == 2 else apart.sum(axis=-1), live)
+
+
 def rmse(scores: jax.Array, y: jax.Array, live: jax.Array) -> jax.Array:
     """The root of the mean squared error."""
     return jnp.sqrt(mean_over_live(jnp.square(scores[:, 0] - y), live))
@@ -68,6 +78,7 @@ METRICS: dict[str, Callable[[jax.Array, jax.Array, jax.Array], jax.Array]] = {
     "balanced_accuracy": balanced_accuracy,
     "log_loss": log_loss,
     "auroc": auroc,
+    "brier": brier,
     "rmse": rmse,
 }
 

@@ -20,10 +20,12 @@ from confrere.report.metrics import (
 from confrere.study.cell import When
 from confrere.study.result import ALL, StudyResult
 
-SHOWN = ("accuracy", "log_loss", "auroc", "rmse")
+SHOWN = ("accuracy", "log_loss", "brier", "auroc", "rmse")
 DECISIVE = ("accuracy", "log_loss", "rmse")  # on which the verdict rests
+CALIBRATION = "Calibration and sharpness (Brier score)"
+TOLD = (*DECISIVE, "brier")  # in words and pictures
 SPLITS_FOR_INTERVAL, SPLITS_FOR_VERDICT = 3, 5  # fewer say too little
-MOST = {"accuracy": 1.0, "balanced_accuracy": 1.0, "auroc": 1.0}  # by which two models can differ
+MOST = {"accuracy": 1.0, "balanced_accuracy": 1.0, "auroc": 1.0, "brier": 2.0}  # by which two models can differ
 NO_WIDTH = 1e-9
 LONELY = (ALONE, DESCENT)  # what stands for training alone, the better first
 
@@ -61,7 +63,7 @@ def helped(result: StudyResult, user: str, main: str, at: When) -> Help:
     worth = was_it_worth_it([g.verdict for g in alone if decisive(g)])
     answer = answer_in_words(user, worth, alone) if alone else nothing_to_hold_it_against(main)
     answer += against_the_others(main, [g for g in gains if g not in alone]) if alone else ""
-    told = (gain_in_words(g, main, scores) for g in gains if decisive(g))
+    told = (gain_in_words(g, main, scores) for g in gains if g.metric in TOLD)
     return Help(main, scores, gains, worth, (answer, *told, *not_studied(result, main)))
 
 
@@ -86,7 +88,7 @@ def not_studied(result: StudyResult, main: str) -> list[str]:
 
 
 def decisive(gain: Gain) -> bool:
-    """Whether a gain is told in words."""
+    """Whether the verdict rests on a gain."""
     return gain.metric in DECISIVE
 
 
@@ -200,7 +202,7 @@ def against_the_others(main: str, gains: Sequence[Gain]) -> str:
 def gain_in_words(gain: Gain, main: str, scores: Sequence[Score]) -> str:
     """A gain with both values, its interval, and how often it was one."""
     mean = {s.algorithm: s.mean for s in scores if s.metric == gain.metric}
-    title = metric_of(gain.metric).title
+    title = CALIBRATION if gain.metric == "brier" else metric_of(gain.metric).title
     splits = splits_of(gain)
     counted = f"better in {gain.wins} of {splits} random splits" if splits > 1 else "measured on one split"
     return (

@@ -44,7 +44,9 @@ METRICS = {
     ),
     "rmse": Metric("RMSE", "", "the typical size of an error, in the units of the label; lower is better", 1, 3),
     "brier": Metric(
-        "Brier score", "", "the mean square of the distance of probabilities from what happened; lower is better", 1, 3
+        "Brier score", "",
+        "calibration and sharpness, the mean square of the distance of probabilities from what happened; lower is better",
+        1, 3,
     ),
     "mae": Metric("Mean absolute error", "", "in the units of the label; lower is better", 1, 3),
 }
@@ -57,7 +59,7 @@ def metric_of(name: str) -> Metric:
 
 def better_when_larger(name: str) -> bool:
     """Which way is better."""
-    return name not in ("brier", "mae") and larger_is_better(name)
+    return name != "mae" and larger_is_better(name)
 
 
 def algorithm_title(name: str) -> str:

@@ -8,7 +8,7 @@ from confrere.report import figures, html
 from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping, Help, Hospital
 from confrere.report.costs import size
 from confrere.report.figures import Row, style_of
-from confrere.report.helping import DECISIVE
+from confrere.report.helping import CALIBRATION, TOLD
 from confrere.report.metrics import algorithm_title, amount, between, gained, metric_of, number, signed, within
 
 MOST_FEATURES = 16  # in a figure; the table has all
@@ -54,9 +54,9 @@ def gain_plots(found: Help, name: str) -> str:
 
 
 def shown_metrics(found: Help) -> list[str]:
-    """The metrics that are drawn: those on which the verdict rests, or else the first."""
+    """The metrics that are drawn: those that are told in words, or else the first."""
     known = list(dict.fromkeys(g.metric for g in found.gains))
-    return [m for m in known if m in DECISIVE] or known[:1]
+    return [m for m in known if m in TOLD] or known[:1]
 
 
 def gain_plot(gains: list[Gain], metric: str, name: str) -> str:
@@ -69,7 +69,7 @@ def gain_plot(gains: list[Gain], metric: str, name: str) -> str:
     )
     unit = "gain over it, points of accuracy" if known.unit == "%" else f"gain over it (reduction of {known.title})"
     words = f"Right of the line learning together is better, left of it worse. {told}."
-    return figures.intervals(f"{known.title}: gain of {name}", rows, series, words, unit, known.factor)
+    return figures.intervals(f"{CALIBRATION if metric == 'brier' else known.title}: gain of {name}", rows, series, words, unit, known.factor)
 
 
 def shorter(label: str) -> str:
