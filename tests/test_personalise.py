@@ -315,7 +315,9 @@ def test_words():
         "y sent nothing.",
     ]
     said = words.who_was_left_out({"b": 0.1, "c": 0.2}, [], [], {"a": 0.43, "b": 0.3, "c": 0.27})
-    assert said == ["By the user's own rows, b (0.10) and c (0.20) look unrelated, yet 57 % of the information is theirs."]
+    assert said == [
+        "By the user's own rows, b (0.10) and c (0.20) look unrelated, yet 57 % of the information is theirs."
+    ]
     assert "as good as" in words.was_it_worth_it(0.4, 0.4004, "log-loss")
     assert "better than training alone (0.450)" in words.was_it_worth_it(0.4, 0.45, "log-loss")
 

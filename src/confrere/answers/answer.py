@@ -45,6 +45,7 @@ class Answer:
     notes: tuple[str, ...]
     make_history: Callable[[], History] = field(repr=False)
     compare: Callable[[], "pl.DataFrame"] = field(repr=False)
+    key: int | tuple[int, ...] = 0  # the seed, or the key, from which all JAX keys are derived
 
     @functools.cached_property
     def comparison(self) -> "pl.DataFrame":

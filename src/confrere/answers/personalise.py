@@ -83,7 +83,9 @@ def personalise(
 
         rows = seen.sizes("train")[place]
         shared = (*silos.shared, *said.pop("shared"))
-        return Answer(user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, **said)
+        return Answer(
+            user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, key=int(seed), **said
+        )
 
     if algorithm != "auto":
         return named_answer(answer, silos, place, algorithm, model, others, grid, rounds, seed, progress)

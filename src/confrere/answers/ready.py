@@ -51,7 +51,8 @@ def ready_answer(
         return compared(silos, place, model, others, 0, rounds, {}, predictor, None)
 
     rows = seen.sizes("train")[place]
-    return Answer(user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, **said)
+    key = int(seed) if isinstance(seed, int) else tuple(map(int, jax.random.key_data(seed)))
+    return Answer(user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, key=key, **said)
 
 
 def told_of(history: History, silos: Silos, user: int, score: float) -> dict[str, Any]:

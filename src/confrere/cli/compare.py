@@ -133,7 +133,7 @@ def carry_out(begin: Any, wanted: bool, json: bool, quiet: bool) -> None:
 
 def show(found: dict[str, Any], quiet: bool) -> None:
     """Means by user, and differences with training alone and with FedAvg."""
-    from confrere.cli.comparison_tables import show_differences, show_means
+    from confrere.cli.comparison_tables import show_differences, show_means, without_repeats
 
     if not quiet:
         for note in found["notes"]:
@@ -142,6 +142,6 @@ def show(found: dict[str, Any], quiet: bool) -> None:
         print(f"chosen by hand: {name} {value}")
     metrics = " / ".join(found["metrics"])
     show_means(f"{metrics} on the user's test rows, mean over {found['seeds']} splits", found["users"])
-    for algorithm, differences in found["differences"].items():
+    for algorithm, differences in without_repeats(found["differences"]).items():
         show_differences(f"{algorithm} minus the other, 95 % intervals", differences)
     print(f"Run: {found['folder']}")

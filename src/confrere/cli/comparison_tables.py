@@ -37,6 +37,19 @@ def show_differences(title: str, differences: dict[str, Any]) -> None:
     show(title, ["other", "user", *(named(metric) for metric in metrics), f"better {named(metrics[0])}"], rows)
 
 
+def without_repeats(differences: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Every pair once: b minus a says no more than a minus b.
+
+    >>> without_repeats({"auto": {"local": 1, "fedavg": 2}, "local": {"fedavg": 3}, "fedavg": {"local": 4}})
+    {'auto': {'local': 1, 'fedavg': 2}, 'local': {'fedavg': 3}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for one, by_other in differences.items():
+        kept = {other: rows for other, rows in by_other.items() if one not in found.get(other, {})}
+        found |= {one: kept} if kept else {}
+    return found
+
+
 def named(metric: str) -> str:
     """A metric in words."""
     return {"log_loss": "log-loss", "rmse": "RMSE"}.get(metric, metric)

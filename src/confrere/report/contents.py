@@ -182,6 +182,7 @@ class Engineer:
     data_hash: str
     seconds: Mapping[str, float]
     criterion: str  # of the curves
+    key: Mapping[str, tuple[int, ...]]  # of every seed, from which all other JAX keys are folded
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,7 @@ class Contents:
     people: str  # what rows are: patients, passengers
     place: str  # what silos are: hospital, group
     sizes: Mapping[str, tuple[int, int]]  # silo -> rows for training, for test
+    split: str  # the split whose test rows are looked at, in words
     min_group: int
     overridden: tuple[str, ...]  # what the user chose otherwise than the defaults
     notes: tuple[str, ...]  # about the tables

@@ -22,6 +22,7 @@ from confrere.report.svg import (
     shortened,
     text,
     ticks,
+    told_apart,
 )
 
 SERIES = ("one", "two", "three", "four", "five", "six")  # colours of the style sheet
@@ -114,9 +115,10 @@ def intervals(
     if reference is not None:
         parts.append(line(scale(reference), top, scale(reference), bottom, "zero"))
     y = top
-    for row in rows:
+    labels = told_apart([row.label for row in rows], LABEL)
+    for row, label in zip(rows, labels, strict=True):
         middle = y + (BETWEEN + ROW * max(1, len(row.values))) / 2
-        parts.append(text(left - 8, middle + 4, shortened(row.label, LABEL), "end"))
+        parts.append(text(left - 8, middle + 4, label, "end"))
         for k, (name, value) in enumerate(row.values.items()):
             parts += whisker(scale, value, y + BETWEEN / 2 + ROW * (k + 0.5), *series[name][1:])
         y += ROW * max(1, len(row.values)) + BETWEEN
@@ -140,12 +142,13 @@ def shares(user: str, values: Mapping[str, float], prior: float, relevance: Mapp
     scale = Scale(0.0, max(0.1, *(v for _, v in rows)) * 1.02, left, WIDTH - 52)
     bottom = 6 + 24 * len(rows)
     parts = axis(scale, 6, bottom, 100, "share of the information, %")
+    labels = told_apart([name for name, _ in rows], LABEL)
     for k, (name, value) in enumerate(rows):
         y = 6 + 24 * k
         style = "two" if name == user else "none" if name not in values else "one"
         flagged = relevance.get(name, 1.0) < RELEVANT
         parts += [
-            text(left - 8, y + 16, shortened(name, LABEL), "end", "own" if name == user else ""),
+            text(left - 8, y + 16, labels[k], "end", "own" if name == user else ""),
             rect(left, y + 5, scale(value) - left, 14, f"bar {style}{' flagged' if flagged else ''}"),
             text(scale(value) + 5, y + 16, f"{number(100 * value, 1)} %"),
         ]
@@ -159,13 +162,14 @@ def similarity_map(user: str, relevance: Mapping[str, float], heard: Mapping[str
     limit = inner + (1 - RELEVANT) * (outer - inner)
     parts = [circle(middle, half, r, "ring") for r in (inner, outer)]
     parts += [circle(middle, half, limit, "ring limit"), mark(middle, half, 1, "two")]
+    labels = told_apart(list(relevance), LABEL - 5)
     for k, (name, value) in enumerate(relevance.items()):
         angle = 2 * math.pi * k / len(relevance) - math.pi / 2
         reach, radius = inner + (1 - value) * (outer - inner), 4 + 14 * math.sqrt(max(heard.get(name, 0.0), 0.0))
         x, y = middle + reach * math.cos(angle), half + reach * math.sin(angle)
         parts.append(circle(x, y, radius, f"dot one{' flagged' if value < RELEVANT else ''}"))
         beside = y - radius - 5 if y < half else y + radius + 13
-        parts.append(text(x, beside, shortened(name, LABEL - 5), "middle"))
+        parts.append(text(x, beside, labels[k], "middle"))
     parts += [
         text(middle, size + 12, f"square: {shortened(user, 2 * LABEL)}", "middle", "unit"),
         text(middle, size + 28, f"relevance: inner ring 1, dashed {RELEVANT}, outer ring 0", "middle", "unit"),
@@ -243,9 +247,10 @@ def effects(title: str, some: Sequence[Effect], unit: str, words: str) -> str:
     parts, top = legend(entries, 14)
     bottom = top + 22 * len(rows)
     parts += [*axis(scale, top, bottom, 1, unit), line(scale(0), top, scale(0), bottom, "zero")]
+    labels = told_apart([e.name for e in some], LABEL)
     for k, e in enumerate(some):
         y = top + 22 * (k + 0.5)
-        parts.append(text(left - 8, y + 4, shortened(e.name, LABEL), "end"))
+        parts.append(text(left - 8, y + 4, labels[k], "end"))
         if e.alone is not None:
             parts += [line(scale(e.alone), y, scale(e.together), y, "joint"), mark(scale(e.alone), y, 1, "two")]
         parts.append(mark(scale(e.together), y, 0, "one"))

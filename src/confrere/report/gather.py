@@ -44,6 +44,7 @@ def report_on(
     seconds: Mapping[str, float] | None = None,
     overridden: Sequence[str] = (),
     made: str | None = None,
+    seed: int | None = None,
 ) -> Contents:
     """All that the report says about some users.
 
@@ -61,6 +62,7 @@ def report_on(
         seconds: how long what took, for the section on costs.
         overridden: what was chosen otherwise than the defaults, in words.
         made: the date on the page; by default today.
+        seed: the study's seed that split these silos, if one did; groups and calibration are said to be of that split.
 
     >>> import numpy as np, confrere as cf
     >>> from confrere.answers.joining import with_answers
@@ -90,11 +92,27 @@ def report_on(
     return Contents(
         title=title, made=made or datetime.date.today().isoformat(), origin=silos.origin, kind=silos.kind,
         task=str(result.config["task"]), label=label_of(silos), people=people, place=place,
-        sizes={name: (train, test) for name, train, test in sizes}, min_group=min_group, overridden=tuple(overridden),
-        notes=silos.notes, hospitals=hospitals,
+        sizes={name: (train, test) for name, train, test in sizes}, split=split_in_words(result, seed),
+        min_group=min_group, overridden=tuple(overridden), notes=silos.notes, hospitals=hospitals,
         overall=helped(result, ALL, chosen, at) if len(result.users) > 1 and len(places) > 1 else None,
-        engineer=Engineer(dict(result.config), digest_of(silos), dict(seconds or {}), curve_metric(result)),
+        engineer=Engineer(dict(result.config), digest_of(silos), dict(seconds or {}), curve_metric(result), keys_of(result)),
     )  # fmt: skip
+
+
+def split_in_words(result: StudyResult, seed: int | None) -> str:
+    """Which split groups and calibration are about."""
+    count = len(result.config["seeds"])
+    if count == 1:
+        return "the only split" if seed is None else f"the only split, of seed {seed}"
+    return (
+        f"one split beside the study's {count}" if seed is None else f"one of the {count} splits, that of seed {seed}"
+    )
+
+
+def keys_of(result: StudyResult) -> dict[str, tuple[int, ...]]:
+    """The JAX key of every seed, as its numbers."""
+    seeds = map(int, result.config["seeds"])
+    return {str(seed): tuple(map(int, jax.random.key_data(jax.random.key(seed)))) for seed in seeds}
 
 
 def hospital(

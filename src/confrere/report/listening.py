@@ -1,8 +1,13 @@
 """Question 2: whose data did the model listen to, and when?"""
 
+import numpy as np
+
+from confrere.algorithms import EVIDENCE_ROUNDS
 from confrere.answers import words
 from confrere.answers.answer import RELEVANT, Answer
 from confrere.report.contents import Listening
+
+ROUNDING = 1e-6
 
 
 def listened(answer: Answer) -> Listening:
@@ -21,13 +26,16 @@ def listened(answer: Answer) -> Listening:
 
 
 def rounds_of(answer: Answer) -> dict[str, tuple[float, ...]]:
-    """The weight of every silo in every round, as the rule gave it; empty where there is none."""
+    """The weight of every silo in every round, as the rule gave it; where these are rows, shares of them. Empty where
+    there is none."""
     history = answer.history
     raw = history.weights
     if raw is None or not len(raw):
         return {}
     user = history.names.index(answer.user)
     row = raw[:, user] if raw.shape[1] == len(history.names) and len(history.names) > 1 else raw[:, 0]
+    if row.max() > 1 + ROUNDING:
+        row = row / np.maximum(row.sum(axis=1, keepdims=True), ROUNDING)
     return {name: tuple(float(v) for v in row[:, i]) for i, name in enumerate(history.names)}
 
 
@@ -45,12 +53,16 @@ def relevance_in_words(answer: Answer) -> list[str]:
 def when_in_words(answer: Answer, by_exchange: bool, rounds: dict[str, tuple[float, ...]]) -> list[str]:
     """When it listened."""
     if by_exchange:
-        return ["It listened once: every other silo sent its summary, and all were weighed together."]
+        return [
+            f"It weighed the others once, at the end: in {EVIDENCE_ROUNDS} rounds every other silo sent its summary and "
+            "refined it, and all were then weighed together."
+        ]
     if not rounds:
         return []
     others = [values for name, values in rounds.items() if name != answer.user]
-    first, last = (sum(values[k] for values in others) for k in (0, -1))
+    whole = [sum(values[k] for values in rounds.values()) or 1.0 for k in (0, -1)]
+    first, last = (words.percent(sum(values[k] for values in others) / whole[k]) for k in (0, -1))
     count = len(next(iter(rounds.values())))
-    return [
-        f"The weights of the others together were {first:.2f} in the first of {count} rounds, {last:.2f} in the last."
-    ]
+    if count == 1:
+        return [f"The others together had {first} of the weight in its only round."]
+    return [f"The others together had {first} of the weight in the first of {count} rounds, {last} in the last."]

@@ -44,9 +44,11 @@ METRICS = {
     ),
     "rmse": Metric("RMSE", "", "the typical size of an error, in the units of the label; lower is better", 1, 3),
     "brier": Metric(
-        "Brier score", "",
+        "Brier score",
+        "",
         "calibration and sharpness, the mean square of the distance of probabilities from what happened; lower is better",
-        1, 3,
+        1,
+        3,
     ),
     "mae": Metric("Mean absolute error", "", "in the units of the label; lower is better", 1, 3),
 }

@@ -166,10 +166,7 @@ def overview_plot(contents: Contents, metric: str) -> str:
     told = "; ".join(f"{row.label} {estimate_cell(metric, row.values[first])}" for row in rows)
     drawn = any(v.low is not None for row in rows for v in row.values.values())
     lines = "Lines are 95 % intervals." if drawn else "There are too few splits for intervals."
-    words = (
-        f"Right of the line learning together is better. {lines} "
-        f"Gain over {algorithm_title(first)}: {told}."
-    )
+    words = f"Right of the line learning together is better. {lines} Gain over {algorithm_title(first)}: {told}."
     return figures.intervals(f"{known.title}: who gains", rows, series, words, unit, known.factor)
 
 
@@ -213,10 +210,12 @@ def engineer(contents: Contents) -> str:
     metric = metric_of(contents.engineer.criterion).title
     some = [curve_plot(h, metric) for h in contents.hospitals if any(figures.multi(c) for c in h.curves)]
     seeds = ", ".join(map(str, config.get("seeds", ())))
+    keys = "; ".join(f"seed {seed}: {' '.join(map(str, key))}" for seed, key in contents.engineer.key.items())
     inside = (
         html.paragraphs([
             f"Seeds: {seeds}. Model: {config.get('model')}, {config.get('precision')}. Intervals over seeds: "
-            f"{config.get('intervals')} (resplit: widened after Nadeau and Bengio, 2003, as splits overlap)."
+            f"{config.get('intervals')} (resplit: widened after Nadeau and Bengio, 2003, as splits overlap).",
+            f"JAX keys (all others are folded in from these): {keys}.",
         ]) + html.plots(*some)
         + html.table("Versions", ["", "version"], versions) + html.table("SHA-256", ["", "hash"], hashes)
         + html.folded("The study's configuration", f'<pre tabindex="0">{escape(json.dumps(config, indent=1))}</pre>')

@@ -69,7 +69,9 @@ def gain_plot(gains: list[Gain], metric: str, name: str) -> str:
     )
     unit = "gain over it, points of accuracy" if known.unit == "%" else f"gain over it (reduction of {known.title})"
     words = f"Right of the line learning together is better, left of it worse. {told}."
-    return figures.intervals(f"{CALIBRATION if metric == 'brier' else known.title}: gain of {name}", rows, series, words, unit, known.factor)
+    return figures.intervals(
+        f"{CALIBRATION if metric == 'brier' else known.title}: gain of {name}", rows, series, words, unit, known.factor
+    )
 
 
 def shorter(label: str) -> str:
@@ -140,9 +142,11 @@ def learning(hospital: Hospital) -> str:
     shown = [e for e in drawable if e in order[:MOST_FEATURES]]
     left_out = len(drawable) - len(shown)
     apart = " The intercept is in the table." if len(drawable) < len(found.effects) else ""
-    words = f"{found.unit[0].upper()}{found.unit[1:]}. " + (
-        f"The {MOST_FEATURES} largest; {left_out} more are in the table." if left_out else "All features are shown."
-    ) + apart
+    words = (
+        f"{found.unit[0].upper()}{found.unit[1:]}. "
+        + (f"The {MOST_FEATURES} largest; {left_out} more are in the table." if left_out else "All features are shown.")
+        + apart
+    )
     kind = "Coefficients" if found.kind == "coefficients" else "Importance of the columns"
     unit = "rise of the loss" if found.kind == "importance" else found.unit.split(" per ")[0]
     picture = figures.effects(f"{kind} of {hospital.name}'s model", shown, unit, words)
@@ -154,7 +158,14 @@ def effect_table(hospital: Hospital) -> str:
     found = hospital.learned
     with_odds = "log-odds" in found.unit
     with_steps = any(e.per for e in found.effects)
-    header = ["", *(["what for"] if with_steps else []), "together", "alone", "difference", *(["odds ratio, together"] if with_odds else [])]
+    header = [
+        "",
+        *(["what for"] if with_steps else []),
+        "together",
+        "alone",
+        "difference",
+        *(["odds ratio, together"] if with_odds else []),
+    ]
 
     def row(e: Effect) -> list[str]:
         odds = [number(2.718281828459045**e.together, 2)] if with_odds else []
@@ -172,7 +183,7 @@ def groups(contents: Contents, hospital: Hospital) -> str:
         return html.listed((hospital.without_groups,))
     shown = "".join(one_grouping(contents, hospital, g) for g in hospital.groupings)
     rule = (
-        f"Test {contents.people} of one split. Groups of fewer than {contents.min_group} are not shown by themselves: "
+        f"Test {contents.people} of {contents.split}. Groups of fewer than {contents.min_group} are not shown by themselves: "
         "they are put together. Intervals are 95 % intervals of each group by itself."
     )
     return shown + html.paragraphs([rule], "small")
@@ -203,7 +214,9 @@ def one_grouping(contents: Contents, hospital: Hospital, found: Grouping) -> str
 def sureness(contents: Contents, hospital: Hospital) -> str:
     """Question 5."""
     sure = hospital.sureness
-    rows = f"{sure.train_rows} {contents.people} for training, {sure.test_rows} for test."
+    rows = f"{sure.train_rows} {contents.people} for training, {sure.test_rows} for test: {contents.split}."
+    if "one " in contents.split:
+        rows += " What is said here may differ from the means over all splits, which answer question 1."
     if not sure.bins:
         return html.listed(sure.words) + html.paragraphs([rows])
     classes = contents.task == "classification"
@@ -218,7 +231,9 @@ def sureness(contents: Contents, hospital: Hospital) -> str:
     )  # fmt: skip
     models = list(next(iter(sure.scores.values())))
     cells = [[metric_of(m).title, *(amount(m, sure.scores[m][name]) for name in models)] for m in sure.scores]
-    scores = html.table(f"On the {sure.test_rows} test rows of one split, {hospital.name}", ["", *models], cells)
+    scores = html.table(
+        f"On the {sure.test_rows} test rows of {hospital.name} in {contents.split}", ["", *models], cells
+    )
     return html.listed((*sure.words, rows)) + f'<div class="plots">{picture}{scores}</div>'
 
 

@@ -41,7 +41,8 @@ pre { overflow: auto; max-height: 24rem; background: var(--tint); padding: .8rem
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem 2.2rem;
   margin: 1rem 0; align-items: start; }
 .plots > * { min-width: 0; } .plots table { font-size: .85rem; } .plots th, .plots td { padding-right: .45rem; }
-.plots:has(> .table) { grid-template-columns: repeat(auto-fit, minmax(min(100%, 29rem), 1fr)); }
+.plots:has(> .table) { display: flex; flex-wrap: wrap; }
+.plots:has(> .table) > figure { flex: 1 1 21rem; } .plots > .table { flex: 0 1 auto; max-width: 100%; }
 .plots .table { margin-top: 0; } .plots tbody th { white-space: normal; min-width: 4rem; }
 figure { margin: 0; max-width: 30rem; break-inside: avoid; }
 .figure-title { font-weight: 600; margin: 0 0 .3rem; font-size: .95rem; }

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from confrere.answers.named import numbers_in_words
 from confrere.answers.predictor import Predictor
 from confrere.data.silos import Silos
 from confrere.report.contents import Group, Sureness
@@ -110,13 +111,18 @@ def tuning_in_words(config: Mapping[str, Any]) -> list[str]:
     """What was chosen by what, and on which rows."""
     every = config["algorithms"]
     open_ = [algorithm_title(name) for name in every if len(every[name]["candidates"]) > 1]
-    nothing = [algorithm_title(name) for name in every if len(every[name]["candidates"]) <= 1]
+    rest = {name: every[name]["candidates"] for name in every if len(every[name]["candidates"]) <= 1}
+    fixed = {name: numbers_in_words(some[0]) for name, some in rest.items() if some and some[0]}
+    nothing = [algorithm_title(name) for name in rest if name not in fixed]
     said = []
     if open_ and config.get("tune") == "cv":
         said.append(
             f"Tuned: {', '.join(open_)}, by {config['criterion'].replace('_', '-')} in {config['folds']} folds of the "
             "user's own training rows. Test rows took no part in any choice."
         )
+    if fixed:
+        listed = ", ".join(f"{algorithm_title(name)} ({numbers})" for name, numbers in fixed.items())
+        said.append(f"Not tuned, but fixed: {listed}.")
     if nothing:
-        said.append(f"Nothing to tune by hand: {', '.join(nothing)}.")
+        said.append(f"Nothing to tune: {', '.join(nothing)}.")
     return said

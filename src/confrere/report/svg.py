@@ -76,6 +76,25 @@ def shortened(words: str, most: int) -> str:
     return f"{kept}…"
 
 
+def told_apart(labels: Sequence[str], most: int) -> list[str]:
+    """Labels that fit and differ: those that would look alike keep their ends, too, or get a number.
+
+    >>> told_apart(["blood pressure, morning", "blood pressure, evening", "age"], 16)
+    ['blood p… morning', 'blood p… evening', 'age']
+    """
+    cut = [shortened(label, most) for label in labels]
+    for label, k in ((label, k) for k, label in enumerate(labels) if cut.count(cut[k]) > 1 and label != cut[k]):
+        start = shortened(label, most // 2)
+        end = label
+        while letters(start) + letters(end) > most:
+            end = end[1:]
+        cut[k] = start + end
+    alike = [k for k, words in enumerate(cut) if cut.count(words) > 1 and words != labels[k]]
+    for number, k in enumerate(alike, 1):
+        cut[k] = f"{shortened(labels[k], most - 4)} {number}"
+    return cut
+
+
 def room_for(labels: Iterable[str], most: int) -> float:
     """The width of a column of labels, each cut to so many letters."""
     return CHARACTER * min(most, max(map(letters, labels), default=1)) + 22  # a word of wide letters has room, too

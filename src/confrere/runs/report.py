@@ -65,7 +65,7 @@ def run_contents(
             progress(len(answers), len(chosen))
     named = config.data.path if isinstance(config.data.path, str) else ""
     return report_on(
-        split, chosen, result, answers, groups=groups, main=main, seconds=seconds_of(finished.folder),
+        split, chosen, result, answers, groups=groups, main=main, seed=seed, seconds=seconds_of(finished.folder),
         overridden=[f"{name}: {value}" for name, value in config.overridden.items()], **WORDS.get(named, {}),
     )  # fmt: skip
 
