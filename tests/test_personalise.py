@@ -8,10 +8,10 @@ import pytest
 
 import confrere as cf
 from confrere.answers import AnswerWarning, words
-from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.answers.auto import with_prevalence
 from confrere.answers.average import exponential_weights
 from confrere.answers.personalise import doubts
+from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.borrowing.glm import Rows
 from confrere.core import silo_view
 

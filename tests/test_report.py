@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -28,11 +29,12 @@ from confrere.report.helping import (
 )
 from confrere.report.intervals import mean, share
 from confrere.report.learning import difference_in_words, importance, learned
+from confrere.report.listening import rounds_of, when_in_words
 from confrere.report.metrics import between, gained, signed, within, won_or_lost
 from confrere.report.page import page
 from confrere.report.predictions import Predicted
-from confrere.report.sureness import bins_of, what_is_measured
-from confrere.report.svg import ticks
+from confrere.report.sureness import bins_of, tuning_in_words, what_is_measured
+from confrere.report.svg import ticks, told_apart
 from tests.report_helpers import (
     NAMES,
     hospital_answers,
@@ -354,6 +356,48 @@ def test_numbers_are_written_for_people():
     assert between("accuracy", Estimate(-0.067, -0.067, -0.067)) == "the same in every split"
     assert won_or_lost("accuracy", -0.017) == "a loss of 1.7 points"
     assert within(Estimate(0.5, 0.25, 0.75), True) == "50 % (25 to 75)"
+
+
+def test_labels_that_are_cut_can_still_be_told_apart():
+    long = [f"blood pressure in the {when}" for when in ("morning", "evening", "night")]
+    same = ["x" * 40 + "a" * 40, "x" * 40 + "b" + "a" * 39, "x" * 80]
+    for labels in (long, same, [*long, "age"], ["age", "sex"]):
+        found = told_apart(labels, 19)
+        assert len(set(found)) == len(labels)
+        assert all(len(label) <= 19 for label in found)
+    assert told_apart(["age", "sex"], 19) == ["age", "sex"]
+
+
+def test_weights_that_are_rows_are_told_as_shares():
+    names = ("a", "b", "c")
+    history = SimpleNamespace(names=names, weights=np.array([[[90.0, 60, 150]] * 3] * 2))
+    answer = SimpleNamespace(user="a", history=history)
+    rounds = rounds_of(answer)
+    assert rounds["c"] == (0.5, 0.5)
+    [said] = when_in_words(answer, False, rounds)
+    assert said == "The others together had 70 % of the weight in the first of 2 rounds, 70 % in the last."
+
+
+def test_what_is_fixed_is_not_said_to_need_no_tuning():
+    config = {"algorithms": {"auto": {"candidates": [{}]}, "ridge_local": {"candidates": [{"ridge": 1.0}]}}}
+    assert tuning_in_words(config) == [
+        "Not tuned, but fixed: training alone (ridge 1).", "Nothing to tune: learning together (auto).",
+    ]  # fmt: skip
+
+
+def test_the_page_names_its_split_and_its_keys(contents):
+    one = report_on(hospital_silos(), [0], hospital_study(), hospital_answers(), seed=2)
+    assert "one of the 3 splits, that of seed 2" in page(one)
+    assert one.engineer.key == {str(s): tuple(np.asarray(jax.random.key_data(jax.random.key(s)))) for s in range(3)}
+    assert "seed 1: 0 1; seed 2: 0 2" in page(contents)
+
+
+def test_without_intervals_no_caption_speaks_of_them():
+    cells = [cell(a, u, curve=(0.5, v)) for u in NAMES for a, v in (("auto", 0.8), ("ridge_local", 0.7))]
+    study = result(cells, criterion="accuracy", task="classification")
+    text = page(report_on(hospital_silos(), NAMES, study, hospital_answers()))
+    assert "Lines are 95 % intervals" not in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "There are too few splits for intervals." in text
 
 
 def test_ticks_are_round_and_inside():

@@ -15,11 +15,12 @@ def show_contents(contents: Contents) -> None:
     metric = first.scores[0].metric
     rivals = list(dict.fromkeys(g.rival for g in first.gains))
     splits = max(s.n for s in first.scores)
+    many = f"{splits} random splits" if splits > 1 else "one random split"
     unit = " in points" if metric_of(metric).unit == "%" else ""
     known = any(g.gain.low is not None for h in contents.hospitals for g in h.help.gains)
     unit += " with 95 % intervals" if known else ", too few splits for intervals"
     table = Table(
-        title=f"Is learning together worth it? {metric_of(metric).title} on test rows, {splits} random split{'s' if splits > 1 else ''}",
+        title=f"Is learning together worth it? {metric_of(metric).title} on test rows, {many}",
         caption=f"gains{unit}; listens most to: share of the information behind the model",
     )
     for title in (contents.place, "worth it?", metric_of(metric).title.lower()):

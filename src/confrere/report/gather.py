@@ -95,7 +95,9 @@ def report_on(
         sizes={name: (train, test) for name, train, test in sizes}, split=split_in_words(result, seed),
         min_group=min_group, overridden=tuple(overridden), notes=silos.notes, hospitals=hospitals,
         overall=helped(result, ALL, chosen, at) if len(result.users) > 1 and len(places) > 1 else None,
-        engineer=Engineer(dict(result.config), digest_of(silos), dict(seconds or {}), curve_metric(result), keys_of(result)),
+        engineer=Engineer(
+            dict(result.config), digest_of(silos), dict(seconds or {}), curve_metric(result), keys_of(result)
+        ),
     )  # fmt: skip
 
 

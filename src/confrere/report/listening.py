@@ -54,8 +54,8 @@ def when_in_words(answer: Answer, by_exchange: bool, rounds: dict[str, tuple[flo
     """When it listened."""
     if by_exchange:
         return [
-            f"It weighed the others once, at the end: in {EVIDENCE_ROUNDS} rounds every other silo sent its summary and "
-            "refined it, and all were then weighed together."
+            f"It weighed the others once, at the end: in {EVIDENCE_ROUNDS} rounds every other silo sent its summary "
+            "and refined it, and all were then weighed together."
         ]
     if not rounds:
         return []

@@ -46,7 +46,7 @@ METRICS = {
     "brier": Metric(
         "Brier score",
         "",
-        "calibration and sharpness, the mean square of the distance of probabilities from what happened; lower is better",
+        "calibration and sharpness: the mean squared distance of probabilities from what happened; lower is better",
         1,
         3,
     ),

@@ -183,8 +183,8 @@ def groups(contents: Contents, hospital: Hospital) -> str:
         return html.listed((hospital.without_groups,))
     shown = "".join(one_grouping(contents, hospital, g) for g in hospital.groupings)
     rule = (
-        f"Test {contents.people} of {contents.split}. Groups of fewer than {contents.min_group} are not shown by themselves: "
-        "they are put together. Intervals are 95 % intervals of each group by itself."
+        f"Test {contents.people} of {contents.split}. Groups of fewer than {contents.min_group} are not shown by "
+        "themselves: they are put together. Intervals are 95 % intervals of each group by itself."
     )
     return shown + html.paragraphs([rule], "small")
 

@@ -83,16 +83,19 @@ def told_apart(labels: Sequence[str], most: int) -> list[str]:
     ['blood p… morning', 'blood p… evening', 'age']
     """
     cut = [shortened(label, most) for label in labels]
-    for label, k in ((label, k) for k, label in enumerate(labels) if cut.count(cut[k]) > 1 and label != cut[k]):
-        start = shortened(label, most // 2)
-        end = label
+    for k in alike_among(cut, labels):
+        start, end = shortened(labels[k], most // 2), labels[k]
         while letters(start) + letters(end) > most:
             end = end[1:]
         cut[k] = start + end
-    alike = [k for k, words in enumerate(cut) if cut.count(words) > 1 and words != labels[k]]
-    for number, k in enumerate(alike, 1):
+    for number, k in enumerate(alike_among(cut, labels), 1):
         cut[k] = f"{shortened(labels[k], most - 4)} {number}"
     return cut
+
+
+def alike_among(cut: Sequence[str], labels: Sequence[str]) -> list[int]:
+    """Which labels were cut so that they look like others."""
+    return [k for k, words in enumerate(cut) if cut.count(words) > 1 and words != labels[k]]
 
 
 def room_for(labels: Iterable[str], most: int) -> float:

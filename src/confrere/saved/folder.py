@@ -138,7 +138,8 @@ def manifest_of(answer: Answer, silos: Silos, config: Mapping[str, Any], digest:
     encoding = None if predictor.encoding is None else predictor.encoding.for_silo(answer.user).to_dict()
     classes = silos.classes() if predictor.model.task == "classification" else None
     return {
-        "format": FORMAT, "key": answer.key if isinstance(answer.key, int) else list(answer.key), "confrere": __version__, "versions": versions(),
+        "format": FORMAT, "key": answer.key if isinstance(answer.key, int) else list(answer.key),
+        "confrere": __version__, "versions": versions(),
         "user": answer.user, "algorithm": answer.algorithm, "reason": answer.reason, "notes": list(answer.notes),
         "weights": dict(answer.weights), "prior": answer.prior, "relevance": dict(answer.relevance),
         "scores": finite(answer.scores), "rows": answer.rows,
