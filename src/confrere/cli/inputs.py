@@ -18,8 +18,17 @@ Label = Annotated[str | None, typer.Option(help="The column to be predicted.", s
 SiloColumn = Annotated[
     str | None, typer.Option("--silo", help="The column that tells silos apart.", show_default=False)
 ]
-Only = Annotated[list[str] | None, typer.Option("--silos", help="Only these silos take part: north,west; a name with a comma in double quotes.", show_default=False)]
-Exclude = Annotated[list[str] | None, typer.Option(help="These silos take no part; written as for --silos.", show_default=False)]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--silos",
+        help="Only these silos take part: north,west; a name with a comma in double quotes.",
+        show_default=False,
+    ),
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option(help="These silos take no part; written as for --silos.", show_default=False)
+]
 Features = Annotated[list[str] | None, typer.Option(help="Only these columns are used.", show_default=False)]
 Drop = Annotated[list[str] | None, typer.Option(help="These columns are not used.", show_default=False)]
 Categorical = Annotated[list[str] | None, typer.Option(help="These columns hold codes.", show_default=False)]

@@ -80,7 +80,7 @@ class Histories(Mapping[str, History]):
     def __getitem__(self, silo: str) -> History:
         return self._makers[silo]()
 
-    def __contains__(self, silo: object) -> bool:
+    def __contains__(self, silo: object) -> bool:  # type: ignore[missing-override-decorator]  # without making it
         return silo in self._makers
 
     def __iter__(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The model card: what a model is for, what it rests on and what it may not be trusted with, in Markdown."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 PERCENT = "{:.0%}"
@@ -44,7 +44,7 @@ def escaped(value: Any) -> Any:
         return plain.replace("|", "\\|").replace("[", "\\[")
     if isinstance(value, Mapping):
         return {escaped(name): escaped(inner) for name, inner in value.items()}
-    return [escaped(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return [escaped(inner) for inner in value] if isinstance(value, Sequence) else value
 
 
 def told(manifest: Mapping[str, Any]) -> str:

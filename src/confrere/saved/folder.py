@@ -95,7 +95,9 @@ def check_target(target: Path, replace: bool) -> None:
     if not (target / MANIFEST).is_file():
         raise ValueError(f"{target} is there already, and is no saved model: choose another folder")
     if not replace:
-        raise ValueError(f"{target} holds a model already: choose another folder, or replace it (--force; in Python replace=True)")
+        raise ValueError(
+            f"{target} holds a model already: choose another folder, or replace it (--force; in Python replace=True)"
+        )
 
 
 def put_in_place(made: Path, target: Path) -> None:
