@@ -50,15 +50,11 @@ def of_gaps(silo: Mapping[str, Any], least: int) -> list[str]:
     """Columns without any value, and those of which most are missing."""
     rows = silo["rows"]
     empty = [name for name, column in silo["columns"].items() if column["known"] == 0]
-    mostly = (
-        []
-        if rows is None
-        else [
-            f"{name} ({share_missing(column, rows, least)})"
-            for name, column in silo["columns"].items()
-            if column["known"] != 0 and least_missing(column, rows, least) > MOSTLY * rows
-        ]
-    )
+    mostly = [
+        f"{name} ({share_missing(column, rows, least)})"
+        for name, column in silo["columns"].items()
+        if rows is not None and column["known"] != 0 and least_missing(column, rows, least) > MOSTLY * rows
+    ]
     said = [f"no value at all of {', '.join(empty)}"] if empty else []
     return said + ([f"mostly missing: {', '.join(mostly)}"] if mostly else [])
 
