@@ -431,3 +431,5 @@ def test_a_level_that_no_training_row_had_is_warned_about_by_name():
         model.predict(rows.head(3).assign(sex=["x", "x", "m"]))
     assert len(caught) == 1
     assert caught[0].filename == __file__
+    with pytest.warns(DataWarning, match=r"column 'sex' lacks values, as no training row did"):
+        model.predict(rows.head(3).assign(sex=["f", None, "m"], age=[np.nan, 60, 50]))

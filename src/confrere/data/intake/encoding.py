@@ -170,14 +170,15 @@ class Encoding:
 
         `silo` is the silo from which the rows come: it is needed if silos were standardised each on its own, and
         allows the columns to be absent that this silo never had. Cells whose like training never saw (unknown levels,
-        gaps where there were none, absurd numbers) are refused by name, warned about (levels only, `depth` calls up),
-        or allowed: then what is unknown is zero, and a missing number the mean.
+        gaps where there were none, absurd numbers) are refused by name, warned about (in columns of
+        levels, `depth` calls up), or allowed: then what is unknown is zero, and a missing number the mean.
         """
         tidied, where = self.opened(table, silo)
         if misfits == "refuse":
             refuse(self.misfits_in(tidied, silo), where)
         elif misfits == "warn":
-            tell(warnings_about(self.misfits_in(tidied, silo)), depth + 1)
+            codes = {column.name for column in self.columns if isinstance(column, Category)}
+            tell(warnings_about(m for m in self.misfits_in(tidied, silo) if m.column in codes), depth + 1)
         return self.rows(tidied, len(where.rows), silo)
 
     def misfits(self, table: Any, silo: str | None = None) -> list[Misfit]:

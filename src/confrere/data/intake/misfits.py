@@ -76,10 +76,13 @@ def refuse(misfits: Iterable[Misfit], where: Where) -> None:
 
 
 def warnings_about(misfits: Iterable[Misfit]) -> list[str]:
-    """In words, for those who go on: unknown levels, column by column."""
-    return [
-        f"column {misfit.column!r} has level(s) that no training row had, {', '.join(map(repr, misfit.values[:SHOWN]))}"
-        f"{', ...' if len(misfit.values) > SHOWN else ''}: the features of this column are zero there"
-        for misfit in misfits
-        if misfit.kind == "unknown level"
-    ]
+    """In words, for those who go on: unknown levels and gaps, column by column."""
+    return [f"column {misfit.column!r} {strange(misfit)}: its features are zero there" for misfit in misfits]
+
+
+def strange(misfit: Misfit) -> str:
+    """What is strange about a column."""
+    if misfit.kind == "missing":
+        return "lacks values, as no training row did"
+    more = ", ..." if len(misfit.values) > SHOWN else ""
+    return f"has level(s) that no training row had, {', '.join(map(repr, misfit.values[:SHOWN]))}{more}"
