@@ -222,7 +222,7 @@ def test_amounts_that_cannot_be_told_are_said_to_be_so():
     with pytest.warns(cf.answers.AnswerWarning, match="no better than its mean"):
         [said] = warn_of(doubts(silos, 0, model, 1.01 * spread, 1.01 * spread), stacklevel=1)
     assert said.startswith("a: ")
-    assert doubts(silos, 0, model, 0.99 * spread, 0.99 * spread) == ()
+    assert doubts(silos, 0, model, 0.99 * spread, 0.99 * spread) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -293,13 +293,13 @@ def test_a_model_that_a_guess_matches_says_so_and_warns():
 
 def test_a_model_that_is_worse_than_training_alone_advises_it():
     y = np.array([0, 1] * 50)
-    assert doubts_about_classes("a", y, 0.45, 0.441) == ()
-    [said] = doubts_about_classes("a", y, 0.452, 0.441)
+    assert doubts_about_classes("a", y, 0.45, 0.441) == ((), ())
+    [said] = doubts_about_classes("a", y, 0.452, 0.441).alone
     assert "log-loss 0.452 against 0.441" in said
     assert "consider training alone (--algorithm ridge_local)" in said
     amounts = np.arange(10.0)
-    assert doubts_about_amounts("a", amounts, 2.0, 1.99) == ()
-    assert "RMSE 2.000 against 1.900" in doubts_about_amounts("a", amounts, 2.0, 1.9)[0]
+    assert doubts_about_amounts("a", amounts, 2.0, 1.99) == ((), ())
+    assert "RMSE 2.000 against 1.900" in doubts_about_amounts("a", amounts, 2.0, 1.9).alone[0]
 
 
 def test_words():

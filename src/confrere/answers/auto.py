@@ -12,7 +12,7 @@ import numpy as np
 from confrere.algorithms import EVIDENCE_ROUNDS, evidence
 from confrere.answers import words
 from confrere.answers.answer import AnswerWarning
-from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
+from confrere.answers.worth import Doubts, doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.borrowing.candidates import CANDIDATES, Verdict, second_class
 from confrere.borrowing.glm import QUICK_COMPILATION, Rows, rows_of, to_params
 from confrere.borrowing.summary import Share
@@ -125,7 +125,7 @@ def is_validated(rows: Rows, model: Model) -> bool:
     return int(rows.weight.sum()) > 0 and int(second_class(rows, model.task)) >= 2
 
 
-def doubts(user: str, rows: Rows, model: Model, verdict: Verdict) -> tuple[str, ...]:
+def doubts(user: str, rows: Rows, model: Model, verdict: Verdict) -> Doubts:
     """What a reader must know if the average of the candidates is no better than a guess, or worse than alone."""
     score, alone = float(np.dot(verdict.weights, verdict.scores)), float(verdict.alone)
     y = np.asarray(rows.y)[np.asarray(rows.weight) > 0]

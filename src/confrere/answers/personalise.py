@@ -13,7 +13,7 @@ from confrere.answers.predictor import Predictor
 from confrere.answers.ready import told_of
 from confrere.answers.sent import in_runs
 from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, settings, trials
-from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
+from confrere.answers.worth import Doubts, doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
@@ -134,7 +134,7 @@ def named_answer(
     return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), **said)
 
 
-def doubts(silos: Silos, user: int, model: Model, score: float, alone: float) -> tuple[str, ...]:
+def doubts(silos: Silos, user: int, model: Model, score: float, alone: float) -> Doubts:
     """What must be said of an answer that is no better than a guess, or worse than training alone."""
     told = doubts_about_amounts if model.task == "regression" else doubts_about_classes
     return told(silos.names[user], silos[user].rows("train")[1], score, alone)

@@ -1,7 +1,11 @@
-"""Whether an answer is better than knowing nothing of a row, and than training alone: if not, it is said aloud."""
+"""Whether an answer is better than knowing nothing of a row, and than training alone: if not, it is said.
+
+Of the first a warning is given, too; the second is often a matter of few rows.
+"""
 
 import math
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +13,13 @@ from confrere.answers.answer import AnswerWarning
 
 CLEARLY_WORSE = 0.01  # than training alone, in log-loss, or in parts of the RMSE
 ALONE = "consider training alone (--algorithm ridge_local)"
+
+
+class Doubts(NamedTuple):
+    """Sentences about what a guess reaches, and about what training alone does."""
+
+    guess: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
 
 
 def log_loss_by_guessing(y: np.ndarray) -> float:
@@ -21,48 +32,43 @@ def log_loss_by_guessing(y: np.ndarray) -> float:
     return float(-np.log((count[place] + 1) / (len(y) + len(count))).mean())
 
 
-def doubts_about_classes(user: str, y: np.ndarray, score: float, alone: float) -> tuple[str, ...]:
+def doubts_about_classes(user: str, y: np.ndarray, score: float, alone: float) -> Doubts:
     """What a reader must know of a cross-validated log-loss that a guess reaches, or training alone.
 
     >>> doubts_about_classes("a", np.array([0, 1]), 0.5, 0.505)
-    ()
-    >>> doubts_about_classes("a", np.array([0, 1]), 0.6, 0.5)
-    ('a: on held-out rows it is worse than training alone (log-loss 0.600 against 0.500): consider training alone (--algorithm ridge_local).',)
+    Doubts(guess=(), alone=())
+    >>> doubts_about_classes("a", np.array([0, 1]), 0.6, 0.5).alone[0]
+    'On held-out rows it is worse than training alone (log-loss 0.600 against 0.500): consider training alone (--algorithm ridge_local).'
     """  # noqa: E501
-    said = []
     guess = log_loss_by_guessing(y) if len(y) else math.inf
-    if score >= guess:
-        said.append(
-            f"{user}: on held-out rows the model is no better than always telling the shares of the user's own classes "
-            f"(log-loss {score:.3f} against {guess:.3f})."
-        )
-    if score > alone + CLEARLY_WORSE:
-        said.append(worse_than_alone(user, "log-loss", score, alone))
-    return tuple(said)
+    said = (
+        f"{user}: on held-out rows the model is no better than always telling the shares of the user's own classes "
+        f"(log-loss {score:.3f} against {guess:.3f})."
+    )
+    advice = worse_than_alone("log-loss", score, alone)
+    return Doubts((said,) * bool(score >= guess), (advice,) * bool(score > alone + CLEARLY_WORSE))
 
 
-def doubts_about_amounts(user: str, y: np.ndarray, score: float, alone: float) -> tuple[str, ...]:
+def doubts_about_amounts(user: str, y: np.ndarray, score: float, alone: float) -> Doubts:
     """The same of a cross-validated RMSE, whose guess is the mean.
 
     >>> doubts_about_amounts("a", np.array([1.0, 3.0]), 1.2, 1.2)
-    ('a: on held-out rows the model tells the label no better than its mean does.',)
+    Doubts(guess=('a: on held-out rows the model tells the label no better than its mean does.',), alone=())
     """
-    said = []
-    if len(y) and score >= np.std(y):
-        said.append(f"{user}: on held-out rows the model tells the label no better than its mean does.")
-    if score > alone * (1 + CLEARLY_WORSE):
-        said.append(worse_than_alone(user, "RMSE", score, alone))
-    return tuple(said)
+    said = f"{user}: on held-out rows the model tells the label no better than its mean does."
+    advice = worse_than_alone("RMSE", score, alone)
+    no_better = bool(len(y)) and bool(score >= np.std(y))
+    return Doubts((said,) * no_better, (advice,) * bool(score > alone * (1 + CLEARLY_WORSE)))
 
 
-def worse_than_alone(user: str, what: str, score: float, alone: float) -> str:
+def worse_than_alone(what: str, score: float, alone: float) -> str:
     """That training alone is better, and what to do."""
     against = f"{what} {score:.3f} against {alone:.3f}"
-    return f"{user}: on held-out rows it is worse than training alone ({against}): {ALONE}."
+    return f"On held-out rows it is worse than training alone ({against}): {ALONE}."
 
 
-def warn_of(doubts: tuple[str, ...], stacklevel: int) -> tuple[str, ...]:
-    """The same, said as warnings; `stacklevel` as for a warning of the caller's own."""
-    for text in doubts:
+def warn_of(doubts: Doubts, stacklevel: int) -> tuple[str, ...]:
+    """All sentences, those about a guess also as warnings; `stacklevel` as for a warning of the caller's own."""
+    for text in doubts.guess:
         warnings.warn(text, AnswerWarning, stacklevel=stacklevel + 1)
-    return doubts
+    return (*doubts.guess, *doubts.alone)
