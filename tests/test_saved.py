@@ -1,6 +1,7 @@
 """Saved models: what is loaded predicts as what was saved, and what was changed since is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,6 +43,14 @@ def test_a_loaded_model_predicts_as_the_saved_one_from_tables_and_from_numbers(m
     np.testing.assert_array_equal(saved.model.predict_proba(new), answer.model.predict_proba(new))
     np.testing.assert_array_equal(saved.model.predict(silos["a"].X), answer.model.predict(silos["a"].X))
     assert saved.model.label_names == ("no", "yes")
+
+
+def test_the_manifest_has_the_key_of_what_was_random(made, tmp_path):
+    silos, answer, folder = made
+    assert load_model(folder).manifest["key"] == answer.key == 0
+    for k, key in enumerate((7, (0, 7))):
+        saved = save_model(replace(answer, key=key), silos, tmp_path / str(k))
+        assert load_model(saved).manifest["key"] == (7 if k == 0 else [0, 7])
 
 
 def test_the_folder_holds_a_model_a_manifest_and_a_card_and_nothing_else(made):

@@ -51,7 +51,7 @@ def ready_answer(
         return compared(silos, place, model, others, 0, rounds, {}, predictor, None)
 
     rows = seen.sizes("train")[place]
-    key = int(seed) if isinstance(seed, int) else tuple(map(int, jax.random.key_data(seed)))
+    key = tuple(map(int, jax.random.key_data(seed))) if isinstance(seed, jax.Array) else int(seed)
     return Answer(user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, key=key, **said)
 
 

@@ -99,7 +99,7 @@ def difference_in_words(effects: tuple[Effect, ...]) -> list[str]:
     """
     features = [e for e in effects if e.name != INTERCEPT] or list(effects)
     strongest = sorted(features, key=lambda e: -abs(e.together))[:3]
-    listed = [f"{e.name} ({signed(e.together, 2)}{' ' * bool(e.per)}{e.per})" for e in strongest]
+    listed = [f"{e.name} ({signed(e.together, 2)}{', ' * bool(e.per)}{e.per})" for e in strongest]
     said = [f"The model leans most on {', '.join(listed[:-1])} and {listed[-1]}." if listed[1:] else
             f"The model leans on {listed[0]}."]  # fmt: skip
     known = [(e, e.alone) for e in features if e.alone is not None]
