@@ -1,7 +1,7 @@
 """Saved models: what is loaded predicts as what was saved, and what was changed since is refused."""
 
+import dataclasses
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_the_manifest_has_the_key_of_what_was_random(made, tmp_path):
     silos, answer, folder = made
     assert load_model(folder).manifest["key"] == answer.key == 0
     for k, key in enumerate((7, (0, 7))):
-        saved = save_model(replace(answer, key=key), silos, tmp_path / str(k))
+        saved = save_model(dataclasses.replace(answer, key=key), silos, tmp_path / str(k))
         assert load_model(saved).manifest["key"] == (7 if k == 0 else [0, 7])
 
 
