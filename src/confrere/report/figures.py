@@ -261,11 +261,13 @@ def reliability(title: str, bins: Sequence[Group], shown: str, words: str, class
     """What was predicted against what was observed, with intervals; on the diagonal they agree."""
     values = [v for b in bins for v in (b.predicted, *ends([b.observed]))]
     low, high = (0.0, 1.0) if classes else span(values)
-    left, top, side = 52.0, 8.0, 270.0
-    across, up = Scale(low, high, left, left + side), Scale(low, high, top + side, top)
     factor, unit = (100, "%") if classes else (1, "in its own units")
+    at = ticks(low * factor, high * factor)
+    left = max(52.0, 30 + 6.5 * max(len(f"{v:g}") for v in at))  # beside the numbers there is room for the unit
+    top, side = 8.0, min(270.0, WIDTH - RIGHT - left)
+    across, up = Scale(low, high, left, left + side), Scale(low, high, top + side, top)
     parts = axis(across, top, top + side, factor, f"predicted for {shown}, {unit}")
-    for v in ticks(low * factor, high * factor):
+    for v in at:
         y = up(v / factor)
         parts += [line(left, y, left + side, y, "grid"), text(left - 6, y + 4, f"{v:g}", "end", "tick")]
     turned = top + side / 2

@@ -10,7 +10,7 @@ from confrere.answers.predictor import Predictor
 from confrere.data.silos import Silos
 from confrere.report.contents import Group, Sureness
 from confrere.report.grouping import group_of, out_of
-from confrere.report.metrics import algorithm_title, amount, metric_of, number, within
+from confrere.report.metrics import algorithm_title, amount, in_a_sentence, metric_of, number, within
 from confrere.report.predictions import Predicted, label_of, outcome, predict, scores_on
 from confrere.study.result import StudyResult
 
@@ -117,7 +117,7 @@ def tuning_in_words(config: Mapping[str, Any]) -> list[str]:
     said = []
     if open_ and config.get("tune") == "cv":
         said.append(
-            f"Tuned: {', '.join(open_)}, by {config['criterion'].replace('_', '-')} in {config['folds']} folds of the "
+            f"Tuned: {', '.join(open_)}, by {in_a_sentence(config['criterion'])} in {config['folds']} folds of the "
             "user's own training rows. Test rows took no part in any choice."
         )
     if fixed:
