@@ -12,7 +12,7 @@ import numpy as np
 from confrere.answers.answer import AnswerWarning
 
 CLEARLY_WORSE = 0.01  # than training alone, in log-loss, or in parts of the RMSE
-ALONE = "consider training alone (--algorithm ridge_local)"
+CONSIDER_ALONE = "consider training alone (--algorithm ridge_local)"
 
 
 class Doubts(NamedTuple):
@@ -64,7 +64,7 @@ def doubts_about_amounts(user: str, y: np.ndarray, score: float, alone: float) -
 def worse_than_alone(what: str, score: float, alone: float) -> str:
     """That training alone is better, and what to do."""
     against = f"{what} {score:.3f} against {alone:.3f}"
-    return f"On held-out rows it is worse than training alone ({against}): {ALONE}."
+    return f"On held-out rows it is worse than training alone ({against}): {CONSIDER_ALONE}."
 
 
 def warn_of(doubts: Doubts, stacklevel: int) -> tuple[str, ...]:

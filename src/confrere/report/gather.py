@@ -10,6 +10,7 @@ import numpy as np
 
 from confrere.answers.answer import Answer
 from confrere.answers.predictor import Predictor
+from confrere.answers.worth import CONSIDER_ALONE
 from confrere.data.silos import Silos
 from confrere.report.contents import Contents, Curve, Engineer, Grouping, Hospital
 from confrere.report.costs import cost_of
@@ -125,8 +126,11 @@ def hospital(
     by_itself = alone(answer.model, silos, user, ridge_of(result, answer.user))
     sure, found = sureness(answer.model, by_itself, silos, user, result, people, min_group)
     groupings, without = groups_of(silos, user, found, groups, min_group, meanings, people)
+    notes = tuple(
+        note for note in answer.notes if CONSIDER_ALONE not in note
+    )  # question 1 answers that over all splits
     return Hospital(
-        answer.user, answer.algorithm, answer.notes, helped(result, answer.user, main, at), listened(answer),
+        answer.user, answer.algorithm, notes, helped(result, answer.user, main, at), listened(answer),
         learned(answer.model, by_itself, silos, user), groupings, without, sure, cost_of(answer, result, main),
         curves_of(result, answer.user), model_hash(answer.model),
     )  # fmt: skip
