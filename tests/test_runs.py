@@ -12,8 +12,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from confrere.runs.config import read_config
-from confrere.runs.run import journal
+import confrere as cf
+from confrere.runs.config import checked, read_config
+from confrere.runs.run import journal, study_of
 from tests.test_cli import COMMAND, confrere
 from tests.test_saved import table
 
@@ -202,3 +203,17 @@ def test_compare_says_what_is_best_for_whom_and_what_was_overridden(place):
     assert wrong.returncode == 2
     assert "fedsdg" in wrong.stderr
     assert not (place / "never").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ({}, ["auto", "ridge_local", "fedavg", "weight_erosion"]),
+        ({"model": "mlp"}, ["local", "fedavg", "fine_tuned", "weight_erosion"]),
+        ({"model": "mlp", "algorithms": ["ditto"]}, ["ditto"]),
+    ],
+)
+def test_networks_are_compared_by_what_they_can_do(part, expected):
+    config = checked({"data": {"path": "titanic"}, "study": part}, "", Path("study.toml"))
+    assert config.study.algorithms == expected
+    assert list(study_of(config, cf.data.titanic("age-strict", seed=0)).contenders[0].candidates)

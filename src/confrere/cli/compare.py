@@ -18,7 +18,11 @@ def compare(
     silo: inputs.SiloColumn = None,
     user: Annotated[list[str] | None, typer.Option(help="For whom: silos by name, or all.")] = None,
     algorithms: Annotated[
-        list[str] | None, typer.Option(help="What is compared (by default auto,ridge_local,fedavg,weight_erosion).")
+        list[str] | None,
+        typer.Option(
+            help="What is compared (by default auto,ridge_local,fedavg,weight_erosion; "
+            "local,fedavg,fine_tuned,weight_erosion with --model mlp)."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Random splits of every silo into halves.")] = 10,
     out: Out = Path("confrere-run"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from confrere.data.choose import Choice, data_sets
 
@@ -14,6 +14,7 @@ AlgorithmName = Literal[
     "auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tuned", "ditto", "weight_erosion"
 ]  # fmt: skip
 Count = Annotated[int, Field(ge=1)]
+FOR_NETWORKS = ["local", "fedavg", "fine_tuned", "weight_erosion"]
 
 
 class Part(BaseModel):
@@ -44,12 +45,19 @@ class StudyPart(Part):
     """[study]: what is compared, for whom, and how often."""
 
     users: Literal["all"] | list[str] = "all"
-    algorithms: list[AlgorithmName] = ["auto", "ridge_local", "fedavg", "weight_erosion"]
+    algorithms: list[AlgorithmName] = ["auto", "ridge_local", "fedavg", "weight_erosion"]  # or FOR_NETWORKS
     model: Literal["linear", "mlp"] = "linear"
     seeds: Count = 10
     rounds: Count = 30
     others: Literal["all", "train"] = "train"
     grid: dict[str, list[float | int] | dict[str, list[float | int]]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def algorithms_for_networks(cls, given: Any) -> Any:
+        """Unless said otherwise, networks are compared by what they can do: they have no ridge optimum."""
+        network = isinstance(given, dict) and given.get("model") == "mlp"
+        return {"algorithms": FOR_NETWORKS, **given} if network else given
 
 
 class Config(Part):
