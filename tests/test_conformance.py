@@ -6,7 +6,14 @@ from confrere.testing import check_algorithm
 from tests.helpers import ALGORITHMS
 
 DEAR = ("evidence", "evidence-user")  # minutes of compilation
-KIN = ("local-batches", "fedsgd", "weight-erosion-updates", "fine-tuned")  # of others that are checked at once
+KIN = (
+    "local-batches",
+    "fedsgd",
+    "weight-erosion-updates",
+    "fine-tuned",
+    "fedsgd-uniform",
+    "ridge-local",
+)  # of others that are checked at once
 
 
 @pytest.mark.parametrize(

@@ -359,6 +359,7 @@ def test_a_score_of_ones_own_sees_the_silos_and_scorers_by_name_do_not(routing):
         cross_validate(model, X, y, scoring="neg_log_loss", **asked)
 
 
+@pytest.mark.slow
 def test_folds_that_leave_a_silo_out_of_training_are_told_so_and_stratified_ones_are_fine(routing):
     X, y, silo = (part[np.argsort(hospitals()[2], kind="stable")] for part in hospitals())
     model = cf.PersonalizedClassifier(algorithm="ridge_local").set_fit_request(silo=True).set_score_request(silo=True)

@@ -78,6 +78,7 @@ def test_the_study_file_is_still_right_where_its_comments_are_taken_away(tmp_pat
     assert config.choice().derive["south"]["days_ill"] == "duration_hours / 24"
 
 
+@pytest.mark.slow
 def test_the_study_file_runs(tmp_path):
     text = (EXAMPLES / "study.toml").read_text(encoding="utf-8")
     small = text.replace('["auto", "ridge_local", "fedavg", "weight_erosion"]', '["ridge_local", "fedsgd"]')

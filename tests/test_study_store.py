@@ -138,6 +138,7 @@ def test_the_data_and_the_precision_are_in_the_hash(x64):
     assert single != key(silos)
 
 
+@pytest.mark.slow
 def test_blocks_respect_the_memory_and_results_depend_on_it_in_the_last_bits_only(whole, tmp_path):
     shape = Shape(silos=4, rows=480, tests=240, held=48, features=9, outputs=2)
     sizes = [block_size(shape, 5, 6, 20, 124, 1000, memory) for memory in (2e6, 2e7, 2e8, 2e9)]

@@ -38,6 +38,7 @@ def recipe_of(maker, **hyper):
     return lambda order: cf.Recipe.of(maker, "trial", {}, lr=0.2, **hyper)
 
 
+@pytest.mark.slow
 def test_a_sound_algorithm_of_ones_own_passes():
     check_algorithm(recipe_of(adaptive))
 
