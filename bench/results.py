@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from statistics import median
 
-from contestants import GOALS, OURS, Contestant, required_ratio
+from contestants import GOALS, OURS, SKETCH, Contestant, first_ratio
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times faster than a peer we are, beside what was required and what was hoped for."""
+    """How many times faster than a peer we are, beside the sketch in this run and at first, and what was hoped for."""
 
     measured: float
-    required: float | None
+    sketch: float | None
+    sketch_at_first: float | None
     goal: float | None
 
 
@@ -72,9 +73,12 @@ class Comparison:
 
     def ratio(self, result: Result) -> Ratio | None:
         """The peer's time over ours; None if either is missing, or for ourselves."""
-        ours = next((r.round_ms for r in self.of_task(result.task) if r.contestant.name == OURS), None)
-        name = result.contestant.name
+        name, task = result.contestant.name, result.task
+        ours, sketch = self._round_ms(OURS, task), self._round_ms(SKETCH, task)
         if name == OURS or ours is None or result.round_ms is None:
             return None
-        goal = GOALS.get(name, {}).get(result.task)
-        return Ratio(result.round_ms / ours, required_ratio(name, result.task), goal)
+        beside = result.round_ms / sketch if sketch is not None and name != SKETCH else None
+        return Ratio(result.round_ms / ours, beside, first_ratio(name, task), GOALS.get(name, {}).get(task))
+
+    def _round_ms(self, name: str, task: str) -> float | None:
+        return next((r.round_ms for r in self.of_task(task) if r.contestant.name == name), None)

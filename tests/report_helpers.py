@@ -11,7 +11,7 @@ import polars as pl
 
 import confrere as cf
 from confrere.answers import Predictor
-from confrere.data.silos import Shared
+from confrere.data.source import Shared
 from confrere.report import Contents, report_on
 from tests.study_helpers import cell, result
 

@@ -9,7 +9,7 @@ import pytest
 
 import confrere as cf
 from confrere.core import Bound
-from confrere.data.silos import Silo
+from confrere.data.silo import Silo
 from confrere.program import Setup, numbers
 from tests.helpers import ALGORITHMS, two_class_silos
 

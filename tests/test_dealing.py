@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import confrere as cf
 from confrere.data import splits
 from confrere.data.dealing import of_silos
-from confrere.data.silos import PARTS, Hand, Pool
+from confrere.data.silo import PARTS
+from confrere.data.source import Hand, Pool
 
 ROWS = 240
 

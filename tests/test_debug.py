@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import confrere as cf
-from confrere.data.silos import Silo
+from confrere.data.silo import Silo
 from confrere.debug import NotFinite, check_finite
 from tests.helpers import two_class_silos
 

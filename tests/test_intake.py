@@ -440,7 +440,7 @@ def test_the_pool_has_all_rows_as_recorded():
 
 
 def test_dealt_rows_are_the_rows_of_the_pool_in_other_silos():
-    from confrere.data.silos import Hand
+    from confrere.data.source import Hand
 
     source = silos_of(hospitals()).source
     whole = np.concatenate([s.X for s in source.all_for_training().silos])

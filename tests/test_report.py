@@ -208,6 +208,9 @@ def test_the_coefficient_of_a_column_of_zeros_and_ones_is_that_of_one_against_ze
     rows = table.head(1).with_columns(smokes=pl.Series([1])), table.head(1).with_columns(smokes=pl.Series([0]))
     odds = [p[1] / p[0] for [p] in map(predictor.predict_proba, rows)]
     assert effect.per == "yes against no"
+    meanings = {"smokes": {0: "others", 1: "smokers"}}
+    [named] = [e for e in learned(predictor, None, silos, 0, meanings).effects if e.name == "smokes"]
+    assert (named.per, named.together) == ("smokers against others", effect.together)
     assert effect.together == pytest.approx(np.log(odds[0] / odds[1]), rel=1e-4)
 
 
@@ -606,6 +609,10 @@ def test_a_model_that_is_not_linear_is_told_by_permutation_importance():
     assert all(e.alone is None for e in found.learned.effects)
     assert max(e.together for e in found.learned.effects) > 0
     outline(page(report_on(silos, [0], hospital_study(), answers)))
+    alone = Predictor.of(model, [(1.0, jax.tree.map(np.zeros_like, params))], silos, 0)
+    [beside] = report_on(silos, [0], hospital_study(), answers, alone={NAMES[0]: alone}).hospitals
+    assert [e.alone for e in beside.learned.effects] == [0.0, 0.0, 0.0]
+    assert beside.sureness.scores["log_loss"]["alone"] == pytest.approx(np.log(2), rel=1e-5)
 
 
 def test_a_column_that_the_model_does_not_use_has_no_importance():

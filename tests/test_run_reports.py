@@ -183,6 +183,20 @@ def test_an_amount_and_a_network_have_reports_that_say_what_is_missing(tmp_path)
     assert "mean absolute error" in text.casefold()
 
 
+@pytest.mark.slow
+def test_the_report_on_a_network_has_one_trained_alone_beside_it(tmp_path):
+    table(60).write_csv(tmp_path / "patients.csv")
+    words = ("patients.csv", "--label", "ill", "--silo", "clinic", "--seeds", "2", "--model", "mlp")
+    done = confrere(
+        "compare", *words, "--algorithms", "local,fedavg", "--user", "a", "--out", "run", "--quiet", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    text = words_of((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    [losses] = re.findall(r"Log-loss on these rows \(lower is better\): ([^.]*\.[^;]*?)\. ", text)
+    assert "together" in losses
+    assert "alone" in losses
+
+
 def test_the_page_of_a_run_is_well_formed(contents):
     from tests.test_report import outline
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import confrere as cf
-from confrere.data.silos import PARTS, Silo
+from confrere.data.silo import PARTS, Silo
 
 NAN, INF = float("nan"), float("inf")
 

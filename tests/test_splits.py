@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import confrere as cf
 from confrere.data import splits
-from confrere.data.silos import Pool
+from confrere.data.source import Pool
 
 ROWS = 240
 

@@ -13,9 +13,11 @@ import pytest
 
 import confrere as cf
 from confrere.algorithms import EVIDENCE_ROUNDS
+from confrere.answers.trials import FOLDS
 from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.borrowing.summary import Summary
-from confrere.core import Ctx, Inbox, blank_message, heard_by
+from confrere.core import Ctx, Inbox, blank_message, heard_by, silo_keys
+from confrere.program import numbers
 from confrere.simulate import initial_params
 
 USER = 1
@@ -50,34 +52,37 @@ class Wire:
         return np.frombuffer(b"".join(texts), np.float32)
 
 
-def over_the_wire(silos, model, wire):
+def over_the_wire(recipe, silos, model, rounds, wire):
     """The user's personal model, every silo apart."""
-    names, block = silos.names, jax.tree.map(jnp.asarray, silos.block("train"))
-    recipe = cf.evidence(USER)
-    client, mixer = recipe.bound.on(model, user=USER)[-2:]
+    names, block, key = silos.names, jax.tree.map(jnp.asarray, silos.block("train")), jax.random.key(0)
+    client, mixer = recipe.bound.on(model, **numbers(recipe.hyper))[-2:]
     own = [jax.tree.map(lambda a, i=i: a[i], block) for i in range(len(names))]
-    shared, private = client.init(initial_params(model, silos, jax.random.key(0)))
+    shared, private = client.init(initial_params(model, silos, key))
     blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), blank_message(client, shared, private, own[0]))
     stack = lambda trees: jax.tree.map(lambda *a: jnp.stack(a), *trees)  # noqa: E731
     inbox, state = mixer.init(shared, stack([blank] * len(names)))
     kept = [private] * len(names)
     compiled = functools.partial(jax.jit, compiler_options=QUICK_COMPILATION)
-    update = compiled(client.update)
-    for number in range(1, EVIDENCE_ROUNDS + 1):
+    update, listens = compiled(client.update), mixer.listener is not None
+
+    def heard_at(i):
+        sent = Inbox(heard_by(mixer.listener, inbox.shared, i), inbox.mass) if listens else inbox
+        return wire.carry("server", names[i], sent)
+
+    for number in range(1, rounds + 1):
+        at_server, keys = silo_keys(key, jnp.int32(number), block.id)
         messages = []
         for i, name in enumerate(names):
-            if i == USER:  # sends nothing
+            if listens and i == USER:  # sends nothing
                 messages.append(blank)
                 continue
-            heard = wire.carry("server", name, Inbox(heard_by(mixer.listener, inbox.shared, i), inbox.mass))
-            ctx = Ctx(jnp.int32(number), jnp.bool_(True), own[i].size, jnp.int32(0), jax.random.key(0))
-            message, kept[i] = update(heard, kept[i], own[i], ctx)
+            ctx = Ctx(jnp.int32(number), jnp.bool_(True), own[i].size, jnp.int32(0), keys[i])
+            message, kept[i] = update(heard_at(i), kept[i], own[i], ctx)
             messages.append(wire.carry(name, "server", message))
-        active = jnp.arange(len(names)) != USER
-        ctx = Ctx(jnp.int32(number), active, block.size, jnp.zeros(len(names), jnp.int32), jax.random.key(0))
+        active = jnp.arange(len(names)) != (USER if listens else -1)
+        ctx = Ctx(jnp.int32(number), active, block.size, jnp.zeros(len(names), jnp.int32), at_server)
         inbox, state, _ = mixer.update(stack(messages), state, ctx)
-    heard = wire.carry("server", names[USER], Inbox(heard_by(mixer.listener, inbox.shared, USER), inbox.mass))
-    return compiled(client.personal)(heard, kept[USER], own[USER])
+    return compiled(client.personal)(heard_at(USER), kept[USER], own[USER])
 
 
 def small_silos():
@@ -90,10 +95,19 @@ def small_silos():
     return cf.Silos.from_arrays(tables, names=["a", "b", "c"], feature_names=["age", "dose"])
 
 
+def no_row_is_told(silos, wire, amounts, by_chance=0):
+    """Of no row, more than `by_chance` amounts are among the numbers that its silo sent."""
+    columns = [silos.feature_names.index(name) for name in amounts]
+    for i, name in enumerate(silos.names):
+        rows = np.float32(silos[i].X[:, columns])
+        there = (rows != 0) & np.isin(rows, wire.numbers_from(name))  # zero is a value that is missing
+        assert there.sum(axis=1).max() <= by_chance
+
+
 def check(silos, amounts, by_chance):
     """The answer over the wire is that of `personalise`, and what was on the wire is what it names."""
     wire, model = Wire(), cf.models.logistic()
-    params = over_the_wire(silos, model, wire)
+    params = over_the_wire(cf.evidence(USER), silos, model, EVIDENCE_ROUNDS, wire)
     answer = cf.personalise(silos, USER)
     X = np.concatenate([silo.X for silo in silos])
     scores = np.asarray(model.apply(params, jnp.asarray(X, jnp.float32)))
@@ -103,18 +117,55 @@ def check(silos, amounts, by_chance):
     assert wire.bytes_from(silos.names[USER]) == 0
     named = {entry.silo: entry.count for entry in answer.shared if "curvature" in entry.what}
     assert set(named) == set(silos.names) - {silos.names[USER]}
-    columns = [silos.feature_names.index(name) for name in amounts]
     for i, name in enumerate(silos.names):
         if i != USER:
             assert wire.bytes_from(name) == 4 * named[name]
-            rows = np.float32(silos[i].X[:, columns])
-            there = (rows != 0) & np.isin(rows, wire.numbers_from(name))  # zero is a value that is missing
-            assert there.sum(axis=1).max() <= by_chance
+    no_row_is_told(silos, wire, amounts, by_chance)
     return answer
 
 
 def test_what_leaves_a_clinic_is_what_the_answer_names():
     check(small_silos(), ["age", "dose"], by_chance=0)
+
+
+ASKED = {
+    "weight_erosion": (cf.weight_erosion, {"user": USER}, {"lr": [0.1, 0.3], "p_d": [0.01], "p_s": [0.2]}),
+    "fedavg": (cf.fedavg, {}, {"lr": [0.1, 0.3]}),
+    "fine_tuned": (cf.fine_tuned, {}, {"lr": [0.1, 0.3]}),
+    "ditto": (cf.ditto, {}, {"lr": [0.1], "pull": [0.1, 1.0]}),
+}
+LOGISTIC, NETWORK = cf.models.logistic(), cf.models.mlp(hidden=(4,))
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        pytest.param("weight_erosion", NETWORK, id="weight_erosion-mlp"),
+        *(
+            pytest.param(name, model, marks=pytest.mark.slow, id=f"{name}-{model.name}")
+            for name in ASKED
+            for model in (LOGISTIC, NETWORK)
+            if (name, model) != ("weight_erosion", NETWORK)
+        ),
+    ],
+)
+def test_what_leaves_a_clinic_in_a_named_algorithm_is_what_the_answer_names(name, model):
+    silos, rounds, wire = small_silos(), 3, Wire()
+    make, whose, grid = ASKED[name]
+    answer = cf.personalise(silos, USER, make, model, rounds=rounds, grid=grid)
+    recipe = make(**whose, **{number: values[0] for number, values in grid.items()})
+    params = over_the_wire(recipe, silos, model, rounds, wire)
+    simulated = cf.simulate(recipe, model, silos, rounds, metrics=()).personal(USER)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), params, simulated)
+
+    told = {entry.silo: entry for entry in answer.shared}
+    assert len(told) == len(answer.shared)
+    runs = 2 * FOLDS + 1  # two sets of numbers, and the better one again on all rows
+    assert {name: entry.count for name, entry in told.items()} == {
+        name: runs * wire.bytes_from(name) // 4 for name in silos.names
+    }
+    assert all(f"{rounds} rounds of {name}, run {runs} times" in entry.what for entry in answer.shared)
+    no_row_is_told(silos, wire, ["age", "dose"])
 
 
 @pytest.mark.slow

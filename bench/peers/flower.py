@@ -5,7 +5,7 @@ The client computes with numpy, the cheapest that Flower can be given: the step 
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 os.environ["FLWR_HOME"] = str(Path(sys.prefix) / "flwr")  # not in the user's home
@@ -27,16 +27,16 @@ from tasks import SPEED, Lap, Task, arguments, make_data, mean_loss
 from plain_loop import descend  # isort: skip (tasks says where it is)
 
 
-def client_app(task: Task, anew: bool) -> ClientApp:
-    """A silo: trains from the model it receives and sends its own. `anew`: all data are made for every message."""
+Data = Callable[[Task], tuple[np.ndarray, np.ndarray]]
+
+
+def client_app(task: Task, data: Data) -> ClientApp:
+    """A silo: trains from the model it receives and sends its own."""
     app = ClientApp()
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
-        # `make_data` keeps its result, so each worker makes the data once, unless told to forget it.
-        if anew:
-            make_data.cache_clear()
-        x, y = make_data(task)
+        x, y = data(task)
         silo = int(context.node_config["partition-id"])
         order = np.random.default_rng().permutation(task.rows)[: task.steps * task.batch]
         x, target = x[silo][order], np.eye(task.classes, dtype=np.float32)[y[silo][order]]
@@ -91,15 +91,15 @@ def server_app(task: Task, rounds: int, lap: Lap, final: list[np.ndarray]) -> Se
     return app
 
 
-def main(anew: bool = False) -> None:
-    """Time Flower."""
+def main(name: str = "flower", data: Data = make_data) -> None:
+    """Time Flower. `make_data` keeps its result in its module, so that each worker makes the data once."""
     given = arguments()
     # Ray's workers are processes of their own and must find the same modules.
     os.environ["PYTHONPATH"] = os.pathsep.join([*sys.path[:2], SPEED])
     lap, final = Lap(), []
     run_simulation(
         server_app(given.task, given.rounds, lap, final),
-        client_app(given.task, anew),
+        client_app(given.task, data),
         num_supernodes=given.task.silos,
         backend_config={
             "client_resources": {"num_cpus": 1, "num_gpus": 0},
@@ -107,7 +107,6 @@ def main(anew: bool = False) -> None:
         },
     )
     version = f"flwr {flwr.__version__}, ray {ray.__version__}"
-    name = "flower_anew" if anew else "flower"
     lap.report(name, given.task, version, loss=mean_loss(given.task, *final), note="numpy client")
 
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from confrere.core import Block, State, Tree
-from confrere.data.silos import place_of
+from confrere.data.silo import place_of
 from confrere.program import Entry, Scores
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from confrere.answers.predictor import Predictor
-from confrere.data.silos import Shared
+from confrere.data.source import Shared
 from confrere.history import History
 
 if TYPE_CHECKING:

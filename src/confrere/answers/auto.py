@@ -12,13 +12,14 @@ import numpy as np
 from confrere.algorithms import EVIDENCE_ROUNDS, evidence
 from confrere.answers import words
 from confrere.answers.answer import AnswerWarning
-from confrere.answers.worth import Doubts, doubts_about_amounts, doubts_about_classes, warn_of
+from confrere.answers.worth import Doubts, doubts_about, warn_of
 from confrere.borrowing.candidates import CANDIDATES, Verdict, second_class
 from confrere.borrowing.glm import QUICK_COMPILATION, Rows, rows_of, to_params
 from confrere.borrowing.summary import Share
 from confrere.clients.summaries import listen
 from confrere.core import Block, Tree, silo_view
-from confrere.data.silos import Shared, Silos
+from confrere.data.silos import Silos
+from confrere.data.source import Shared
 from confrere.history import History
 from confrere.models import Model
 from confrere.program import Setup, expected_traffic, rollout
@@ -66,7 +67,7 @@ def by_evidence(
     found = who_counted(silos, user, share, table, verdict)
     said = in_words(silos.names[user], found, verdict, model, notes)
     if is_validated(rows, model):
-        doubted = warn_of(doubts(silos.names[user], rows, model, verdict), stacklevel=3)
+        doubted = warn_of(doubts_of(verdict, silos.names[user], rows, model), stacklevel=3)
         notes, said = (*notes, *doubted), " ".join([said, *doubted])
     scores = dict(zip(names, map(float, verdict.scores), strict=True)) | {"alone": float(verdict.alone)}
     return Heard(
@@ -125,14 +126,14 @@ def is_validated(rows: Rows, model: Model) -> bool:
     return int(rows.weight.sum()) > 0 and int(second_class(rows, model.task)) >= 2
 
 
-def doubts(user: str, rows: Rows, model: Model, verdict: Verdict) -> Doubts:
-    """What a reader must know if the average of the candidates is no better than a guess, or worse than alone."""
+def doubts_of(verdict: Verdict, user: str, rows: Rows, model: Model) -> Doubts:
+    """The doubts about the average of the candidates."""
     score, alone = float(np.dot(verdict.weights, verdict.scores)), float(verdict.alone)
     y = np.asarray(rows.y)[np.asarray(rows.weight) > 0]
-    if model.task == "classification":
-        return doubts_about_classes(user, y, score, alone)
-    spread = float(np.std(y)) or 1.0  # scores are of labels in standard units
-    return doubts_about_amounts(user, y, spread * math.exp(score), spread * math.exp(alone))
+    if model.task == "regression":  # scores are logarithms of the RMSE of labels in standard units
+        spread = float(np.std(y)) or 1.0
+        score, alone = spread * math.exp(score), spread * math.exp(alone)
+    return doubts_about(model.task, user, y, score, alone)
 
 
 def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from confrere.answers.named import kept_weight, listened_to, numbers_in_words
 from confrere.answers.sent import in_runs
 from confrere.answers.trials import FOLDS, Progress, Trial, case_of, settings, trials
 from confrere.core import Tree
-from confrere.data.silos import Shared, Silos
+from confrere.data.silos import Silos
+from confrere.data.source import Shared
 from confrere.history import History
 from confrere.models import Model
 from confrere.simulate import simulate

@@ -13,11 +13,12 @@ from confrere.answers.predictor import Predictor
 from confrere.answers.ready import told_of
 from confrere.answers.sent import in_runs
 from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, settings, trials
-from confrere.answers.worth import Doubts, doubts_about_amounts, doubts_about_classes, warn_of
+from confrere.answers.worth import doubts_about, warn_of
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
-from confrere.data.silos import AS_CLASSES, Silos, signs_only
+from confrere.data.silo import AS_CLASSES, signs_only
+from confrere.data.silos import Silos
 from confrere.models import Model, linear, logistic
 from confrere.simulate import check_types, simulate
 from confrere.study.units import told_of_labels
@@ -103,11 +104,12 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
     found = by_average(silos, user, model, others, seed, rounds, progress)
     what = "log-loss" if model.task == "classification" else "RMSE"
     name = silos.names[user]
+    doubts = doubts_about(model.task, name, silos[user].rows("train")[1], found.score, found.alone)
     reason = " ".join([
         words.whom_it_listened_to(name, found.weights, 0.0),
         *words.who_was_left_out(found.relevance, (), (), found.weights),
         words.was_it_worth_it(found.score, found.alone, what),
-        *(notes := warn_of(doubts(silos, user, model, found.score, found.alone), stacklevel=3)),
+        *(notes := warn_of(doubts, stacklevel=3)),
     ])  # fmt: skip
     return answer(
         Predictor.of(model, found.members, silos, user, found.units), algorithm="auto (average over candidates)",
@@ -132,12 +134,6 @@ def named_answer(
     shared = (*told_of_labels(case.silos, model), *in_runs(case, model, trial.contender, FOLDS * len(some), 1))
     said = told_of(history, silos, user, trial.score) | {"shared": shared}
     return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), **said)
-
-
-def doubts(silos: Silos, user: int, model: Model, score: float, alone: float) -> Doubts:
-    """What must be said of an answer that is no better than a guess, or worse than training alone."""
-    told = doubts_about_amounts if model.task == "regression" else doubts_about_classes
-    return told(silos.names[user], silos[user].rows("train")[1], score, alone)
 
 
 def fitting_model(silos: Silos) -> Model:

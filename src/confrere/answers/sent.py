@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.data.silos import Shared, Silos
+from confrere.data.silos import Silos
+from confrere.data.source import Shared
 from confrere.history import History
 from confrere.models import Model
 from confrere.program import Setup, expected_traffic, numbers

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confrere.answers.answer import AnswerWarning
+from confrere.models.model import Task
 
 CLEARLY_WORSE = 0.01  # than training alone, in log-loss, or in parts of the RMSE
 CONSIDER_ALONE = "consider training alone (--algorithm ridge_local)"
@@ -32,8 +33,16 @@ def log_loss_by_guessing(y: np.ndarray) -> float:
     return float(-np.log((count[place] + 1) / (len(y) + len(count))).mean())
 
 
+def doubts_about(task: Task, user: str, y: np.ndarray, score: float, alone: float) -> Doubts:
+    """What a reader must know of a score on held-out rows that a guess reaches, or training alone.
+
+    The score is a log-loss or, of amounts, an RMSE.
+    """
+    return (doubts_about_classes if task == "classification" else doubts_about_amounts)(user, y, score, alone)
+
+
 def doubts_about_classes(user: str, y: np.ndarray, score: float, alone: float) -> Doubts:
-    """What a reader must know of a cross-validated log-loss that a guess reaches, or training alone.
+    """The doubts about a log-loss, whose guess is the shares of the classes.
 
     >>> doubts_about_classes("a", np.array([0, 1]), 0.5, 0.505)
     Doubts(guess=(), alone=())
@@ -50,7 +59,7 @@ def doubts_about_classes(user: str, y: np.ndarray, score: float, alone: float) -
 
 
 def doubts_about_amounts(user: str, y: np.ndarray, score: float, alone: float) -> Doubts:
-    """The same of a cross-validated RMSE, whose guess is the mean.
+    """The doubts about an RMSE, whose guess is the mean.
 
     >>> doubts_about_amounts("a", np.array([1.0, 3.0]), 1.2, 1.2)
     Doubts(guess=('a: on held-out rows the model tells the label no better than its mean does.',), alone=())

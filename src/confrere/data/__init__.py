@@ -5,7 +5,8 @@ from confrere.data.bundled import breast_cancer, diabetes
 from confrere.data.ebola import ebola_synthetic
 from confrere.data.heart_disease import heart_disease
 from confrere.data.notes import DataWarning
-from confrere.data.silos import Silo, Silos
+from confrere.data.silo import Silo
+from confrere.data.silos import Silos
 from confrere.data.titanic import titanic
 
 __all__ = [

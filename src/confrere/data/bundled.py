@@ -11,7 +11,8 @@ import numpy as np
 
 from confrere.data import splits
 from confrere.data.dealing import deal_source, one_silo, split_name
-from confrere.data.silos import Silos, Split
+from confrere.data.silos import Silos
+from confrere.data.source import Split
 
 
 def breast_cancer(silos: int = 4, split: Split | None = None, seed: int = 0) -> Silos:

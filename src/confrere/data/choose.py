@@ -14,7 +14,8 @@ from confrere.data.intake.options import Options, did_you_mean, make_options
 from confrere.data.intake.read import PARQUET, TEXT, read
 from confrere.data.intake.tidy import Raw
 from confrere.data.notes import DataWarning
-from confrere.data.silos import Silos, check_names
+from confrere.data.silo import check_names
+from confrere.data.silos import Silos
 
 
 @dataclass(frozen=True)

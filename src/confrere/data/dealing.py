@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from confrere.data.silos import Hand, Pool, Shared, Silos, Source, Split, check_names
+from confrere.data.silo import check_names
+from confrere.data.silos import Silos
+from confrere.data.source import Hand, Pool, Shared, Source, Split
 
 ALL_TRAIN = np.int8(0)
 

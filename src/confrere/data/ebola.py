@@ -34,7 +34,8 @@ import numpy as np
 from confrere.data import splits
 from confrere.data.dealing import deal_source, one_silo
 from confrere.data.pool import apportion
-from confrere.data.silos import Hand, Pool, Silos, Split
+from confrere.data.silos import Silos
+from confrere.data.source import Hand, Pool, Split
 
 EbolaSplit = Literal["age-strict", "age-some"]
 LIMITS = (20, 40)

@@ -14,7 +14,8 @@ import numpy as np
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import Table, nameless
 from confrere.data.quirks import quirks
-from confrere.data.silos import Silo, Silos
+from confrere.data.silo import Silo
+from confrere.data.silos import Silos
 
 LEAST = 5
 MOST_LEVELS = 12

@@ -12,7 +12,7 @@ from typing import ParamSpec
 
 import numpy as np
 
-from confrere.data.silos import Hand, Pool, Split
+from confrere.data.source import Hand, Pool, Split
 
 P = ParamSpec("P")
 MOST_CLASSES = 20  # whole numbers with more values than this are amounts, not classes

@@ -25,7 +25,7 @@ from confrere.data.pool import (
     ranks,
     values_of,
 )
-from confrere.data.silos import Hand, Pool, Split
+from confrere.data.source import Hand, Pool, Split
 
 STRATA = 10  # groups of an amount that take the place of classes
 

@@ -27,7 +27,6 @@ from confrere.data.pool import (
     numbers_of,
     values_of,
 )
-from confrere.data.silos import Hand, Pool, Split
 from confrere.data.skews import (
     concept_shift,
     dirichlet,
@@ -36,6 +35,7 @@ from confrere.data.skews import (
     unequal_missingness,
     unequal_sizes,
 )
+from confrere.data.source import Hand, Pool, Split
 
 __all__ = [
     "age_some",

@@ -23,7 +23,8 @@ import numpy as np
 from confrere.data import splits
 from confrere.data.dealing import ALL_TRAIN, Arrays, deal_source, one_silo, split_name
 from confrere.data.fetch import DataNotFound, check_file, data_folder, download, file_in_package
-from confrere.data.silos import Hand, Silos, Split
+from confrere.data.silos import Silos
+from confrere.data.source import Hand, Split
 
 SplitName = Literal["gender", "class", "port", "age-strict-share-na", "age-strict", "age-some", "iid"]
 LabelName = Literal["survived", "age", "fare"]

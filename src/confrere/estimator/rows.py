@@ -18,7 +18,8 @@ from confrere.data.intake.survey import agree, survey
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import Table, Tidied, Where, level_name, text_levels, tidy_columns
 from confrere.data.notes import tell
-from confrere.data.silos import Hand, Silos
+from confrere.data.silos import Silos
+from confrere.data.source import Hand
 
 Task = Literal["classification", "regression"]
 ALONE = "all"  # what the only silo is called where nobody says whose rows they are

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from confrere.answers.answer import Answer
-from confrere.data.silos import Shared
+from confrere.data.source import Shared
 from confrere.report.contents import Cost, Sent, Traffic
 from confrere.study.result import StudyResult
 

@@ -16,10 +16,11 @@ from confrere.report.contents import Contents, Curve, Engineer, Grouping, Hospit
 from confrere.report.costs import cost_of
 from confrere.report.grouping import chosen_columns, columns_of_test_rows, grouping, meant
 from confrere.report.helping import helped, main_algorithm
-from confrere.report.learning import alone, learned
+from confrere.report.learning import learned, trained_alone
 from confrere.report.listening import listened
 from confrere.report.metrics import ALONE
 from confrere.report.predictions import Predicted, label_of
+from confrere.report.steps import Meanings
 from confrere.report.sureness import sureness
 from confrere.study.cases import digest_of
 from confrere.study.cell import When
@@ -37,7 +38,7 @@ def report_on(
     title: str = "Learning together, hospital by hospital",
     groups: Sequence[str] | None = None,
     min_group: int = MIN_GROUP,
-    meanings: Mapping[str, Mapping[Any, str]] | None = None,
+    meanings: Meanings | None = None,
     people: str = "patients",
     place: str = "hospital",
     at: When = "last",
@@ -46,6 +47,7 @@ def report_on(
     overridden: Sequence[str] = (),
     made: str | None = None,
     seed: int | None = None,
+    alone: Mapping[str, Predictor] | None = None,
 ) -> Contents:
     """All that the report says about some users.
 
@@ -57,13 +59,15 @@ def report_on(
         answers: what `personalise` gave for every user, by name or in a list.
         groups: columns to look at groups of test rows by; by default sex and age, if they are there.
         min_group: no group of fewer rows is shown.
-        meanings: what the codes of a column mean, {"sex": {0: "women", 1: "men"}}, for the names of groups.
+        meanings: what the codes of a column mean, {"sex": {0: "women", 1: "men"}}, for the names of groups and
+            of coefficients.
         people, place: what rows and silos are called on the page.
         at: which of the study's two models is told about, "last" or "best".
         seconds: how long what took, for the section on costs.
         overridden: what was chosen otherwise than the defaults, in words.
         made: the date on the page; by default today.
         seed: the study's seed that split these silos, if one did; groups and calibration are said to be of that split.
+        alone: by user, the model trained alone on these silos; by default the ridge optimum, where the model has one.
 
     >>> import numpy as np, confrere as cf
     >>> from confrere.answers.joining import with_answers
@@ -86,7 +90,19 @@ def report_on(
     check_given(silos, places, result, by_name, min_group, main)
     chosen = main or main_algorithm(result)
     hospitals = tuple(
-        hospital(silos, p, result, by_name[silos.names[p]], chosen, groups, min_group, meanings or {}, people, at)
+        hospital(
+            silos,
+            p,
+            result,
+            by_name[silos.names[p]],
+            chosen,
+            groups,
+            min_group,
+            meanings or {},
+            people,
+            at,
+            (alone or {}).get(silos.names[p]),
+        )
         for p in places
     )
     sizes = zip(silos.names, silos.sizes("train"), silos.sizes("test"), strict=True)
@@ -120,10 +136,10 @@ def keys_of(result: StudyResult) -> dict[str, tuple[int, ...]]:
 
 def hospital(
     silos: Silos, user: int, result: StudyResult, answer: Answer, main: str, groups: Sequence[str] | None,
-    min_group: int, meanings: Mapping[str, Mapping[Any, str]], people: str, at: When,
+    min_group: int, meanings: Meanings, people: str, at: When, by_itself: Predictor | None,
 ) -> Hospital:  # fmt: skip
     """All that the report says about one user."""
-    by_itself = alone(answer.model, silos, user, ridge_of(result, answer.user))
+    by_itself = by_itself or trained_alone(answer.model, silos, user, ridge_of(result, answer.user))
     sure, found = sureness(answer.model, by_itself, silos, user, result, people, min_group)
     groupings, without = groups_of(silos, user, found, groups, min_group, meanings, people)
     notes = tuple(
@@ -131,14 +147,14 @@ def hospital(
     )  # question 1 answers that over all splits
     return Hospital(
         answer.user, answer.algorithm, notes, helped(result, answer.user, main, at), listened(answer),
-        learned(answer.model, by_itself, silos, user), groupings, without, sure, cost_of(answer, result, main),
-        curves_of(result, answer.user), model_hash(answer.model),
+        learned(answer.model, by_itself, silos, user, meanings), groupings, without, sure,
+        cost_of(answer, result, main), curves_of(result, answer.user), model_hash(answer.model),
     )  # fmt: skip
 
 
 def groups_of(
     silos: Silos, user: int, found: Predicted | None, asked: Sequence[str] | None, min_group: int,
-    meanings: Mapping[str, Mapping[Any, str]], people: str,
+    meanings: Meanings, people: str,
 ) -> tuple[tuple[Grouping, ...], str]:  # fmt: skip
     """The groups of every column, or why there are none."""
     if found is None:

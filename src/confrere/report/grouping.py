@@ -12,7 +12,8 @@ import numpy as np
 
 from confrere.data.dealing import of_silos
 from confrere.data.pool import known_of, missing
-from confrere.data.silos import Silos, part_number
+from confrere.data.silo import part_number
+from confrere.data.silos import Silos
 from confrere.report import intervals
 from confrere.report.contents import Group, Grouping
 from confrere.report.metrics import number, within

@@ -19,7 +19,7 @@ from confrere.data.silos import Silos
 from confrere.report.contents import Effect, Learned
 from confrere.report.metrics import number, signed
 from confrere.report.predictions import label_of, loss_of, outcome
-from confrere.report.steps import AS_GIVEN, Step, steps_of
+from confrere.report.steps import AS_GIVEN, Meanings, Step, steps_of
 from confrere.simulate import on_devices
 from confrere.study.cases import round_up
 
@@ -28,7 +28,7 @@ INTERCEPT = "intercept"
 NOTABLE = 0.05  # coefficients below say nothing about a direction
 
 
-def alone(predictor: Predictor, silos: Silos, user: int, ridge: float = 1.0) -> Predictor | None:
+def trained_alone(predictor: Predictor, silos: Silos, user: int, ridge: float = 1.0) -> Predictor | None:
     """The model that the user trains alone, the ridge optimum of its training rows; None if the model has none."""
     if predictor.model.name not in ("linear", "logistic") or silos.sizes("train")[user] == 0:
         return None
@@ -53,24 +53,32 @@ def _ridge_optimum(rows: Rows, task: str, prior: jax.Array) -> jax.Array:
 _optimum = jax.jit(_ridge_optimum, static_argnums=1, compiler_options=QUICK_COMPILATION)
 
 
-def learned(predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int) -> Learned:
+def learned(
+    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, meanings: Meanings | None = None
+) -> Learned:
     """Coefficients where there is one set of them and one score, else permutation importance."""
     one_score = predictor.model.task == "regression" or len(silos.label_names or (0, 1)) == 2
     if predictor.model.name in ("linear", "logistic") and one_score and len(predictor.members) == 1:
-        return coefficients(predictor, by_itself, silos, user)
+        return coefficients(predictor, by_itself, silos, user, meanings)
     return importance(predictor, by_itself, silos, user)
 
 
-def coefficients(predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int) -> Learned:
+def coefficients(
+    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, meanings: Meanings | None = None
+) -> Learned:
     """The coefficients of both models, those of the intercepts last."""
-    steps = [*steps_of(silos, user).items(), (INTERCEPT, Step(""))]
+    steps = [*steps_of(silos, user, meanings).items(), (INTERCEPT, Step(""))]
     ours = slopes(predictor)
     theirs = [None] * len(steps) if by_itself is None else slopes(by_itself)
     effects = tuple(
         Effect(name, step.factor * a, None if b is None else step.factor * b, step.words)
         for (name, step), a, b in zip(steps, ours, theirs, strict=True)
     )
-    per = AS_GIVEN if silos.encoding is None else "per standard deviation of a number, yes against no for the rest"
+    per = (
+        AS_GIVEN
+        if silos.encoding is None
+        else "per standard deviation of a number, one group against the other for the rest"
+    )
     if predictor.model.task == "regression":
         unit = f"change of the predicted {label_of(silos)} {per}"
         reading = f"To the right: a higher value of the feature raises the predicted {label_of(silos)}."

@@ -1,10 +1,12 @@
 """How metrics and algorithms are called on the page, and how their numbers are written."""
 
+import math
 from typing import NamedTuple
 
 from confrere.report.contents import Estimate
 from confrere.study.tuning import larger_is_better
 
+IN_LABEL_UNITS = ("rmse", "mae")
 MINUS = "\N{MINUS SIGN}"
 ALONE, DESCENT, EVERYBODY = "ridge_local", "local", "fedavg"  # training alone: the optimum, or as far as steps lead
 MAIN = ("auto", "evidence")  # what the report is about, if it is there
@@ -73,6 +75,19 @@ def algorithm_title(name: str) -> str:
     return ALGORITHMS.get(name, name.replace("_", " "))
 
 
+def decimals(name: str, *values: float | None) -> int:
+    """How many digits after the point: those of the metric; of errors in the label's units, fewer if they are large.
+
+    >>> decimals("log_loss", 0.5), decimals("rmse", 0.5), decimals("rmse", 12345.678, -7.0)
+    (3, 3, 0)
+    """
+    metric = metric_of(name)
+    largest = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
+    if name not in IN_LABEL_UNITS or largest < 1:
+        return metric.digits
+    return max(0, metric.digits - 1 - int(math.log10(largest)))
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """A number with a proper minus sign; a dash if there is none.
 
@@ -102,7 +117,7 @@ def amount(name: str, value: float | None) -> str:
     ('80.0 %', '0.450')
     """
     metric = metric_of(name)
-    text = number(None if value is None else metric.factor * value, metric.digits)
+    text = number(None if value is None else metric.factor * value, decimals(name, value))
     return f"{text} {metric.unit}".strip()
 
 
@@ -113,7 +128,7 @@ def gained(name: str, value: float | None) -> str:
     ('+1.7 points', '−0.010')
     """
     metric = metric_of(name)
-    text = signed(None if value is None else metric.factor * value, metric.digits)
+    text = signed(None if value is None else metric.factor * value, decimals(name, value))
     return f"{text} points" if metric.unit == "%" else text
 
 
@@ -125,7 +140,7 @@ def won_or_lost(name: str, value: float) -> str:
     """
     text = gained(name, abs(value)).lstrip("+")
     metric = metric_of(name)
-    if value == value and float(f"{metric.factor * value:.{metric.digits}f}") == 0:
+    if value == value and float(f"{metric.factor * value:.{decimals(name, value)}f}") == 0:
         return "no difference"
     return f"a {'gain' if value > 0 else 'loss'} of {text}"
 
@@ -150,8 +165,8 @@ def between(name: str, value: Estimate) -> str:
         return "too few splits for an interval"
     if value.high - value.low < 1e-9:
         return "the same in every split"
-    metric = metric_of(name)
-    low, high = (signed(metric.factor * v, metric.digits) for v in (value.low, value.high))
+    digits = decimals(name, value.low, value.high)
+    low, high = (signed(metric_of(name).factor * v, digits) for v in (value.low, value.high))
     return f"95 % interval of the gain {low} to {high}"
 
 

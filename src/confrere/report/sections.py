@@ -9,7 +9,17 @@ from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping,
 from confrere.report.costs import size
 from confrere.report.figures import Row, style_of
 from confrere.report.helping import CALIBRATION, TOLD
-from confrere.report.metrics import algorithm_title, amount, between, gained, metric_of, number, signed, within
+from confrere.report.metrics import (
+    algorithm_title,
+    amount,
+    between,
+    decimals,
+    gained,
+    metric_of,
+    number,
+    signed,
+    within,
+)
 
 MOST_FEATURES = 16  # in a figure; the table has all
 MOST_ON_MAP = 12
@@ -88,7 +98,8 @@ def score_table(found: Help, name: str) -> str:
 
     def cell(algorithm: str, metric: str) -> str:
         s = known[algorithm, metric]
-        spread = "" if s.std is None else f" ± {number(metric_of(metric).factor * s.std, metric_of(metric).digits)}"
+        digits = decimals(metric, s.mean)
+        spread = "" if s.std is None else f" ± {number(metric_of(metric).factor * s.std, digits)}"
         return amount(metric, s.mean) + spread
 
     rows = [[algorithm_title(a), *(cell(a, m) for m in metrics)] for a in algorithms]
@@ -259,9 +270,9 @@ def cost(contents: Contents, hospital: Hospital) -> str:
 
 def estimate_cell(metric: str, value: Estimate) -> str:
     """A gain and its interval in a cell of a table."""
-    known = metric_of(metric)
-    text = signed(known.factor * value.value, known.digits)
+    factor, digits = metric_of(metric).factor, decimals(metric, *value)
+    text = signed(factor * value.value, digits)
     if value.low is None or value.high is None:
         return text
-    ends = " to ".join(signed(known.factor * v, known.digits) for v in (value.low, value.high))
+    ends = " to ".join(signed(factor * v, digits) for v in (value.low, value.high))
     return f"{text} ({ends})"

@@ -1,7 +1,8 @@
 """By how much a feature rises for one coefficient, in words: a standard deviation in the column's own unit, yes against
 no, or a unit of the feature as it was given."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,10 @@ class Step(NamedTuple):
     factor: float = 1.0
 
 
-def steps_of(silos: Silos, user: int) -> dict[str, Step]:
+Meanings = Mapping[str, Mapping[Any, str]]  # column -> code -> what it means
+
+
+def steps_of(silos: Silos, user: int, meanings: Meanings | None = None) -> dict[str, Step]:
     """The step of every feature.
 
     >>> import polars as pl
@@ -29,6 +33,8 @@ def steps_of(silos: Silos, user: int) -> dict[str, Step]:
     >>> silos = Silos.from_table(table, label="ill", silo="clinic")
     >>> {name: step.words for name, step in steps_of(silos, 0).items()}
     {'age': 'per standard deviation (11.2)', 'smokes': 'yes against no', 'sex=m': 'm against f'}
+    >>> steps_of(silos, 0, {"smokes": {0: "others", 1: "smokers"}})["smokes"].words
+    'smokers against others'
     >>> steps_of(Silos.from_arrays([([[0.0], [1.0]], [0, 1])]), 0)
     {'x0': Step(words='per unit of the feature as given', factor=1.0)}
     """
@@ -37,11 +43,12 @@ def steps_of(silos: Silos, user: int) -> dict[str, Step]:
         return {name: Step(AS_GIVEN) for name in names}
     found: dict[str, Step] = {}
     for column in silos.encoding.columns:
-        found |= of_number(silos, user, column) if isinstance(column, Number) else of_category(column)
+        codes = (meanings or {}).get(column.name, {})
+        found |= of_number(silos, user, column, codes) if isinstance(column, Number) else of_category(column)
     return {name: found.get(name, Step(AS_GIVEN)) for name in names}
 
 
-def of_number(silos: Silos, user: int, column: Number) -> dict[str, Step]:
+def of_number(silos: Silos, user: int, column: Number, codes: Mapping[Any, str]) -> dict[str, Step]:
     """A number's step is its standard deviation, unless it is 0 or 1 wherever it is known."""
     line = column.line or column.own.get(silos.names[user])
     found = {f"{column.name}=missing": Step("missing against known")} if column.missing else {}
@@ -49,7 +56,8 @@ def of_number(silos: Silos, user: int, column: Number) -> dict[str, Step]:
         return found
     values = silos[user].X[:, silos.feature_names.index(column.name)].astype(float)
     if zero_or_one(values, line):
-        return found | {column.name: Step(YES, 1 / line.scale)}
+        words = f"{codes[1]} against {codes[0]}" if {0, 1} <= set(codes) else YES
+        return found | {column.name: Step(words, 1 / line.scale)}
     return found | {column.name: Step(f"per standard deviation ({line.scale:.3g})")}
 
 

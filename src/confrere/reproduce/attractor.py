@@ -17,7 +17,8 @@ import numpy as np
 
 from confrere import algorithms
 from confrere.core import Tree
-from confrere.data.silos import PARTS, Silos
+from confrere.data.silo import PARTS
+from confrere.data.silos import Silos
 from confrere.data.titanic import titanic
 from confrere.models import Model, linear, logistic
 from confrere.simulate import simulate

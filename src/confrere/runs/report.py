@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from confrere.answers import Answer, AnswerWarning, personalise
+from confrere.answers.predictor import Predictor
 from confrere.answers.ready import ready_answer
 from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.report import Contents, report_on, write_report
 from confrere.report.helping import main_algorithm
-from confrere.report.metrics import MAIN
+from confrere.report.metrics import DESCENT, MAIN
 from confrere.runs.run import Finished, Progress, journal, study_of
 from confrere.study import Study, StudyResult
 from confrere.study.cases import seeded_silos
@@ -59,15 +60,25 @@ def run_contents(
     [(seed, split)] = seeded_silos(finished.silos, study.seeds[:1])
     main = main_algorithm(result)
     answers: dict[str, Answer] = {}
+    alone: dict[str, Predictor] = {}
     for user in chosen:
         answers[user] = answer_of(study, split, seed, user, result, main)
+        if alone_by_steps(study, main):
+            alone[user] = answer_of(study, split, seed, user, result, DESCENT).model
         if progress is not None:
             progress(len(answers), len(chosen))
     named = config.data.path if isinstance(config.data.path, str) else ""
     return report_on(
-        split, chosen, result, answers, groups=groups, main=main, seed=seed, seconds=seconds_of(finished.folder),
+        split, chosen, result, answers, groups=groups, main=main, seed=seed, alone=alone,
+        seconds=seconds_of(finished.folder),
         overridden=[f"{name}: {value}" for name, value in config.overridden.items()], **WORDS.get(named, {}),
     )  # fmt: skip
+
+
+def alone_by_steps(study: Study, main: str) -> bool:
+    """Whether the study trained models alone that have no optimum to be told from the rows."""
+    asked = {contender.name for contender in study.contenders}
+    return study.settings.model.name not in ("linear", "logistic") and DESCENT in asked - {main}
 
 
 def answer_of(study: Study, split: Silos, seed: int, user: str, result: StudyResult, main: str) -> Answer:

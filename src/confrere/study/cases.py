@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from confrere.core import Block
-from confrere.data.silos import Silos, fold_numbers
+from confrere.data.silo import fold_numbers
+from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.simulate import outputs_of
 from confrere.study.units import Units, in_units, units_of

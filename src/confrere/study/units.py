@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from confrere.borrowing.summary import MIN_CELL
-from confrere.data.silos import Shared, Silos
+from confrere.data.silos import Silos
+from confrere.data.source import Shared
 from confrere.models import Model
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from confrere.data.silos import PartName, Silos
+from confrere.data.silo import PartName
+from confrere.data.silos import Silos
 
 ALL = "all"  # in place of a user: all of them, or the mean over them
 

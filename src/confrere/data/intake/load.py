@@ -29,7 +29,9 @@ from confrere.data.intake.tidy import (
     without_columns,
 )
 from confrere.data.notes import tell
-from confrere.data.silos import Kind, Silos, check_names
+from confrere.data.silo import check_names
+from confrere.data.silos import Silos
+from confrere.data.source import Kind
 
 OWN_SCALE = (
     "scale='silo': each silo standardises its numbers on its own, so that features mean different things in different "

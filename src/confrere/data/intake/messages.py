@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from confrere.data.intake.tidy import Kind
-from confrere.data.silos import Shared
+from confrere.data.source import Shared
 
 
 class Survey(NamedTuple):

@@ -13,7 +13,9 @@ from confrere.data.intake.options import Options
 from confrere.data.intake.summary import combine, own_lines, summarise
 from confrere.data.intake.survey import Plan
 from confrere.data.intake.tidy import Table
-from confrere.data.silos import Hand, Kind, Pool, Shared, Silo, Silos, check_names, part_number
+from confrere.data.silo import Silo, check_names, part_number
+from confrere.data.silos import Silos
+from confrere.data.source import Hand, Kind, Pool, Shared
 
 
 @dataclass(frozen=True, eq=False)
