@@ -1,6 +1,7 @@
 """RESULTS.md: the comparison as tables, the further sections, the raw numbers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 from contestants import OURS, REMARKS
 from results import Comparison, Result
@@ -8,16 +9,22 @@ from tasks import TASKS
 
 _INTRODUCTION = """\
 Written by `python bench/run.py`. Every contestant runs in a process of its own, in its own environment; the
-processes take turns, the order rotating, so that a busy spell of the machine falls on all. A number is the
-median over processes of the median over rounds, after one round to warm up. The sampling law is the same for
-all: a fresh shuffle of each silo's rows in each round, without replacement. The first round counts from the
-start of the process, imports and compilation included. Ratio: the contestant's time over ours. The sketch is
-the bare program that this library grew from; its ratios are the least to reach, as measured in this run and, in
-the next column, as they were first measured, on another day and partly on a busy machine."""
+processes take turns, the order rotating, so that a busy spell of the machine falls on all. A time is the median over
+processes of the median over rounds, after one round to warm up; confrere and the sketch, whose rounds are one
+program, are timed by whole runs, and a round's time is a run's over its rounds. Nothing is evaluated, and confrere
+keeps no record but of who took part. The sampling law is the same for all: a fresh shuffle of each silo's rows in each
+round, without replacement. The first round counts from the start of the process, imports and compilation included (the
+first run, of confrere and the sketch).
+
+A ratio is a contestant's time over ours: the median over turns, each turn by itself, and the range. The sketch is the
+bare program that this library grew from; its ratios are the least to reach, as measured in these turns and, in the
+next column, as they were first measured, on another day and partly on a busy machine. Where not all turns agree on a
+verdict, it is said how many reach the mark."""
 
 _RAW_TITLE = "Raw numbers"
 _RAW = """\
-One line per process; median, min and max are milliseconds per round. The loss is that of the last model over
+One line per process; median, min and max are milliseconds per round, of single rounds or (confrere, the sketch) of
+whole runs. The loss is that of the last model over
 all rows: it depends on the number of rounds, and shows that all train alike."""
 
 
@@ -87,14 +94,20 @@ def _verdicts(comparison: Comparison, result: Result) -> tuple[str, ...]:
     ratio = comparison.ratio(result)
     if ratio is None:
         return ("1x" if result.contestant.name == OURS else "-", "-", "-", "-")
-    targets = (ratio.sketch, ratio.sketch_at_first, ratio.goal)
-    return (figure(ratio.measured) + "x", *(_verdict(ratio.measured, target) for target in targets))
+    each = ratio.each
+    spread = f" ({figure(min(each))} to {figure(max(each))})" if len(each) > 1 else ""
+    fixed = (None if mark is None else (mark,) * len(each) for mark in (ratio.sketch_at_first, ratio.goal))
+    return (f"{figure(median(each))}x{spread}", *(_verdict(each, marks) for marks in (ratio.sketch, *fixed)))
 
 
-def _verdict(measured: float, target: float | None) -> str:
-    if target is None:
+def _verdict(each: Sequence[float], marks: Sequence[float] | None) -> str:
+    """Whether the median reaches the marks, turn by turn the same or not; and in how many turns, if not in all."""
+    if marks is None:
         return "-"
-    return f"{figure(target)}x, {'reached' if measured >= target else '**missed**'}"
+    reached = [ratio >= mark for ratio, mark in zip(each, marks, strict=False)]
+    turns = f" ({sum(reached)} of {len(reached)} turns)" if 0 < sum(reached) < len(reached) else ""
+    good = median(ratio / mark for ratio, mark in zip(each, marks, strict=False)) >= 1
+    return f"{figure(median(marks))}x, {'reached' if good else '**missed**'}{turns}"
 
 
 def _remarks(results: list[Result]) -> str:

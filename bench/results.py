@@ -47,10 +47,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times faster than a peer we are, beside the sketch in this run and at first, and what was hoped for."""
+    """How many times faster than a peer we are, turn by turn, beside the sketch in the same turns and at first."""
 
-    measured: float
-    sketch: float | None
+    each: tuple[float, ...]
+    sketch: tuple[float, ...] | None
     sketch_at_first: float | None
     goal: float | None
 
@@ -72,13 +72,15 @@ class Comparison:
         return [result for result in self.results if result.task == task]
 
     def ratio(self, result: Result) -> Ratio | None:
-        """The peer's time over ours; None if either is missing, or for ourselves."""
+        """The peer's time over ours, of the processes of one turn; None if either is missing, or for ourselves."""
         name, task = result.contestant.name, result.task
-        ours, sketch = self._round_ms(OURS, task), self._round_ms(SKETCH, task)
-        if name == OURS or ours is None or result.round_ms is None:
+        each = self._over(result, OURS)
+        if name == OURS or not each:
             return None
-        beside = result.round_ms / sketch if sketch is not None and name != SKETCH else None
-        return Ratio(result.round_ms / ours, beside, first_ratio(name, task), GOALS.get(name, {}).get(task))
+        sketch = None if name == SKETCH else self._over(result, SKETCH) or None
+        return Ratio(each, sketch, first_ratio(name, task), GOALS.get(name, {}).get(task))
 
-    def _round_ms(self, name: str, task: str) -> float | None:
-        return next((r.round_ms for r in self.of_task(task) if r.contestant.name == name), None)
+    def _over(self, result: Result, name: str) -> tuple[float, ...]:
+        """The result's times over those of a contestant; who may run less often has the first turns."""
+        other = next((r.medians_ms for r in self.of_task(result.task) if r.contestant.name == name), [])
+        return tuple(ms / beside for ms, beside in zip(result.medians_ms, other, strict=False))

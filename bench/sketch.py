@@ -111,7 +111,7 @@ def main() -> None:
         runs = {count: many_silos(given.task, given.rounds, count) for count in counts}
         best = min(counts, key=lambda count: seconds(runs[count]))
         run, model = runs[best], two_classes
-        note = f"devices: {best}, the fastest of {counts}"
+        note = f"devices: {best}, the fastest of {counts}; the choice is within the first round"
     last: list[Any] = []
 
     def play() -> None:

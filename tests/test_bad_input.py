@@ -285,7 +285,7 @@ def test_a_user_that_does_not_exist_is_refused(user, error):
         run(cf.weight_erosion(user=user, lr=0.1))
 
 
-@pytest.mark.parametrize("seed", ["a", 1.5, None], ids=str)
+@pytest.mark.parametrize("seed", ["a", 1.5, None, 10**20, -(2**63) - 1], ids=str)
 def test_a_seed_that_is_neither_integer_nor_key_is_refused(seed):
     with pytest.raises((ValueError, TypeError), match="seed"):
         run(seed=seed)

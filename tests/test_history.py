@@ -115,6 +115,9 @@ def test_a_run_goes_on_only_as_what_it_was():
     other = cf.Silos.from_arrays([(s.X, s.y) for s in silos().silos], names="abc")
     with pytest.raises(ValueError, match="other silos"):
         cf.simulate(erosion(), cf.models.logistic(), other, 2, resume=h)
+    fewer = cf.Silos.from_arrays([(s.X[:-1], s.y[:-1]) for s in silos().silos], names=silos().names)
+    with pytest.raises(ValueError, match="other numbers of training rows"):
+        cf.simulate(erosion(), cf.models.logistic(), fewer, 2, metrics=("accuracy", "log_loss"), resume=h)
 
 
 def test_a_run_goes_only_forward():

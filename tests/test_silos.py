@@ -310,3 +310,21 @@ def test_a_silo_cannot_be_changed_by_assignment():
     assert isinstance(silo, Silo)
     with pytest.raises(AttributeError):
         silo.name = "other"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, 3, {"a": (np.eye(2), [0, 1])}, (np.eye(2), [0, 1]), [(np.eye(2), [0, 1], [1, 1])], [np.eye(2)]],
+    ids=["nothing", "a number", "a mapping", "one pair", "three arrays", "no labels"],
+)
+def test_what_is_no_list_of_pairs_is_refused(given):
+    with pytest.raises(TypeError, match=r"\(X, y\)"):
+        cf.Silos.from_arrays(given)
+
+
+def test_values_that_are_masked_are_not_finite_and_no_columns_are_refused():
+    masked = np.ma.masked_array(np.eye(2), mask=[[True, False], [False, False]])
+    with pytest.raises(ValueError, match=r"1 value\(s\) of X are not finite"):
+        cf.Silos.from_arrays([(masked, [0, 1])])
+    with pytest.raises(ValueError, match="X has no columns"):
+        cf.Silos.from_arrays([(np.zeros((2, 0)), [0, 1])])

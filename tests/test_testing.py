@@ -237,11 +237,17 @@ BROKEN = {
     "a mass that counts the absent": (
         with_mixed(lambda mixed, message, ctx: mixed._replace(mass=mixed.weights.sum(axis=1))), "weights", "mass",
     ),
+    "a mass below zero": (
+        with_mixed(lambda mixed, message, ctx: mixed._replace(mass=-mixed.mass, weights=None)), "weights", "negative",
+    ),
     "chance from outside": (is_not_pure, "same_key_same_bits", "same key gives the same bits"),
     "memory outside the state": (is_not_pure, "resume", "resumed after every round"),
     "memory of how often it was made": (remembers_how_often_it_was_made, "vmap", "side by side"),
     "padding that counts": (reads_padding, "padding", "padding changes nothing"),
     "weights by place": (with_weights(lambda g, ctx: jnp.arange(1.0, 5)), "permutation", "permuting the silos"),
+    "weights by pairs of places": (
+        with_weights(lambda g, ctx: 1.0 + jnp.arange(4) // 2), "permutation", "permuting the silos",
+    ),
     "a silo that learns twice as fast": (doubled_for_the_user, "equal_silos", "equal silos end equal"),
     "a private state that moves in absence": (with_round(everybody_changes), "absence", "private state is untouched"),
     "rows of the absent that reach the model": (with_round(rows_leak), "absence", "the others go on"),

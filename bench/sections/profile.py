@@ -9,6 +9,7 @@ from confrere.clients.shuffle import random_words, shuffle
 from confrere.clients.subset import subset
 from confrere.core import silo_keys
 from confrere.speed.interleave import medians_ms
+from confrere.speed.ours import our_run
 from confrere.speed.two_tasks import TASKS, Task
 from sections.composition import ROUNDS, block_and_start, composed
 
@@ -18,14 +19,16 @@ def section(quick: bool) -> str:
     lines = ["## Where the time goes", "", __doc__.replace("\n", " "), ""]
     lines += [
         "Rounds in fixed order take contiguous slices, so the difference is drawing and gathering. A single batch (L) "
-        "is drawn without a sort, and its rows stay in place; several (S) are cut from a shuffle. One device here, "
-        "and no Python around the program, so the numbers are not those of the comparison.",
+        "is drawn without a sort, and its rows stay in place; several (S) are cut from a shuffle. All parts are bare "
+        "programs on one device but the first, which is what the comparison measures: a call of `simulate`, with its "
+        "checks, the rows put in place (over all devices, if they are many), records of rounds, and the models.",
         "",
     ]
     lines += ["| task | part | ms per round | share |", "|---|---|---|---|"]
     for name, rounds in ROUNDS.items():
         task = TASKS[name]
         parts = {
+            "a call of `simulate`": our_run(task, rounds),
             "whole rounds": composed(task, rounds, "shuffled"),
             "rounds in fixed order": composed(task, rounds, "cyclic"),
             "keys and random words alone": drawing(task, rounds, random_words),

@@ -36,6 +36,7 @@ class History:
     loss: np.ndarray | None  # [R + 1] training loss of the personal model(s)
     metrics: dict[str, np.ndarray]  # name: [R + 1], the user's, or the mean over silos weighted by rows
     silo_metrics: dict[str, np.ndarray]  # name: [R + 1, n], where all silos were evaluated
+    sizes: tuple[int, ...]  # training rows of every silo
     part: str  # the rows that the metrics were measured on
     bytes_up: np.ndarray  # [R, n]
     bytes_down: np.ndarray  # [R, n]; the last model, handed out after round R, is not in it

@@ -24,6 +24,7 @@ from confrere.program import Entry, Setup, advance, numbers, one_round, personal
 RECORDS = ("weights", "distance", "norm", "cone")
 CHUNK_SECONDS = 1.0
 CHUNK_BYTES = 1 << 25  # what the records of one chunk may take
+MOST_ROUNDS = 12  # in one chunk, as a power of two
 SHARD_BYTES = 1 << 20  # rows that are worth spreading over several devices
 
 Given = tuple[dict[str, jax.Array], jax.Array, Block, Block, jax.Array | None]  # hyper, key, train, test, user
@@ -102,7 +103,7 @@ def simulate(
     models = lambda: jax.tree.map(np.asarray, _personal_models(setup, hyper, outcome.state, train))  # noqa: E731
     history = History(
         algorithm=recipe.name, names=silos.names, user=user, static=dict(recipe.static),
-        hyper=dict(recipe.hyper), rounds=done, part=part,
+        hyper=dict(recipe.hyper), rounds=done, part=part, sizes=silos.sizes("train"),
         bytes_up=sending * up, bytes_down=sending * down, stopped=outcome.stopped,
         make_models=models, state=outcome.state, key=key,
         **recorded(outcome, train, test, everybody=user is None),
@@ -133,6 +134,8 @@ def as_key(seed: int | jax.Array) -> jax.Array:
         return jax.random.wrap_key_data(jnp.asarray(seed, jnp.uint32))
     if not isinstance(seed, int | np.integer) and not (isinstance(seed, jax.Array) and seed.ndim == 0):
         raise TypeError(f"seed must be a whole number or a JAX key, not {seed!r}")
+    if not -(2**63) <= int(seed) < 2**63:
+        raise ValueError(f"seed must be a whole number of at most 64 bits, not {int(seed)}")
     return jax.random.key(int(seed))
 
 
@@ -237,6 +240,7 @@ def check_resume(
     for what, was, now in (
         ("algorithm", resume.algorithm, recipe.name),
         ("silos", resume.names, silos.names),
+        ("numbers of training rows", resume.sizes, silos.sizes("train")),
         ("settings", resume.static, dict(recipe.static)),
         ("user", resume.user, user),
         ("metrics", sorted(resume.metrics), sorted(setup.metrics)),
@@ -252,7 +256,7 @@ def check_resume(
 def chunk_length(n: int, receivers: int) -> int:
     """How many rounds' records fit in a chunk: a power of two that depends on shapes alone."""
     size = 4 * n * (receivers + 8)  # the weights, and some numbers per silo
-    return 1 << min(8, max(0, (CHUNK_BYTES // size).bit_length() - 1))
+    return 1 << min(MOST_ROUNDS, max(0, (CHUNK_BYTES // size).bit_length() - 1))
 
 
 def run_chunks(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:

@@ -34,7 +34,9 @@ def weight_erosion(
         SplitChoice | None,
         typer.Option(help="How the passengers are split (by default age-strict; both with --seeds)."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="One seed in detail; 278 is the authors' own run.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="One seed in detail; 278 is the authors' own run.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Instead: the table over this many seeds.")] = None,
     out: FigureFolder = None,
     json: Json = False,

@@ -1,6 +1,6 @@
 """One silo: a data holder's rows, and what arrays must be like to become some."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -85,6 +85,26 @@ def check_names(names: tuple[str, ...], count: int) -> None:
         raise ValueError(f"silo names must differ, but {', '.join(twice)} occurs more than once")
 
 
+def list_of_pairs(arrays: Any) -> list[Any]:
+    """What was given for all silos, as a list."""
+    wanted = "pass a list of (X, y) pairs, one per silo"
+    if isinstance(arrays, Mapping):
+        raise TypeError(f"a mapping is no list of pairs: {wanted}, and their names as names=[...]")
+    if not isinstance(arrays, Iterable):
+        raise TypeError(f"{type(arrays).__name__} is no list of pairs: {wanted}")
+    pairs = list(arrays)
+    if not pairs:
+        raise ValueError(f"no silo given: {wanted}")
+    return pairs
+
+
+def check_pair(name: str, pair: Any) -> tuple[Any, Any]:
+    """One silo's rows and labels."""
+    if isinstance(pair, np.ndarray) or not isinstance(pair, Sequence) or len(pair) != 2:
+        raise TypeError(f"silo {name!r}: give a pair (X, y) in a list with one pair per silo: [(X, y), ...]")
+    return pair[0], pair[1]
+
+
 def check_widths(silos: Sequence[Silo]) -> int:
     """The number of features, which all silos must share."""
     width = silos[0].X.shape[1:]
@@ -93,13 +113,15 @@ def check_widths(silos: Sequence[Silo]) -> int:
             raise ValueError(
                 f"silo {silo.name!r} has {silo.X.shape[1]} features, but silo {silos[0].name!r} has {width[0]}"
             )
+    if width[0] == 0:
+        raise ValueError("X has no columns: there is nothing to learn from")
     return width[0]
 
 
 def as_array(name: str, what: str, values: Any) -> np.ndarray:
     """Values as an array of their own, or an error that names the silo."""
     try:
-        return np.array(values)
+        return np.array(np.ma.filled(values.astype(float), np.nan) if np.ma.isMaskedArray(values) else values)
     except ValueError as problem:
         raise ValueError(f"silo {name!r}: {what} is ragged: its rows must have the same length") from problem
 

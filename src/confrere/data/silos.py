@@ -15,10 +15,12 @@ from confrere.data.silo import (
     PartName,
     Silo,
     check_names,
+    check_pair,
     check_widths,
     checked_silo,
     fits_int32,
     fold_numbers,
+    list_of_pairs,
     place_of,
     signs_only,
 )
@@ -64,12 +66,10 @@ class Silos:
         `personalise` asks which is meant if all silos together have both and nothing else; if they have -1 alone, or
         -1, 0 and 1, it takes them as amounts without a word, and models of classes refuse them.
         """
-        pairs = list(arrays)
-        if not pairs:
-            raise ValueError("no silo given: pass a list of (X, y) pairs, one per silo")
+        pairs = list_of_pairs(arrays)
         names = tuple(str(i) for i in range(len(pairs))) if names is None else tuple(map(str, names))
         check_names(names, len(pairs))
-        silos = tuple(checked_silo(name, *pair) for name, pair in zip(names, pairs, strict=True))
+        silos = tuple(checked_silo(name, *check_pair(name, pair)) for name, pair in zip(names, pairs, strict=True))
         width = check_widths(silos)
         features = tuple(f"x{j}" for j in range(width)) if feature_names is None else tuple(feature_names)
         if len(features) != width:

@@ -38,7 +38,10 @@ class Eroded(NamedTuple):
 
 
 def relative_distance(geometry: Geometry, user) -> jax.Array:
-    """Equation (4) [n], with 0/0 = 0 and the largest finite number in place of infinity."""
+    """Equation (4) [n], with 0/0 = 0 and the largest finite number in place of infinity.
+
+    Squares must be finite numbers: in single precision, messages between about 1e-19 and 1e19.
+    """
     distance = jnp.sqrt(geometry.sq(user))
     own = geometry.norm(user)
     largest = jnp.finfo(distance.dtype).max
@@ -106,6 +109,8 @@ def erosion(
     check_choices(passes, newcomer)
     check_counts(batch=batch, steps=steps)
     check_numbers(p_d=p_d, p_s=p_s)
+    if isinstance(user, str | bool) or user is None:
+        raise TypeError(f"weights know silos by their places only: user must be a whole number, not {user!r}")
 
     def init(n: int) -> Eroded:
         if isinstance(user, int | np.integer) and not 0 <= user < n:
