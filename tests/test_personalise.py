@@ -10,8 +10,7 @@ import confrere as cf
 from confrere.answers import AnswerWarning, words
 from confrere.answers.auto import with_prevalence
 from confrere.answers.average import exponential_weights
-from confrere.answers.personalise import doubts
-from confrere.answers.worth import doubts_about_amounts, doubts_about_classes, warn_of
+from confrere.answers.worth import doubts_about, doubts_about_amounts, doubts_about_classes, warn_of
 from confrere.borrowing.glm import Rows
 from confrere.core import silo_view
 
@@ -217,12 +216,12 @@ def test_a_network_averages_candidates_on_amounts_too():
 
 
 def test_amounts_that_cannot_be_told_are_said_to_be_so():
-    silos, model = amounts(1000, 200), cf.models.mlp([4], "regression")
-    spread = silos["a"].rows("train")[1].std()
+    y = amounts(1000, 200)["a"].rows("train")[1]
+    spread = y.std()
     with pytest.warns(cf.answers.AnswerWarning, match="no better than its mean"):
-        [said] = warn_of(doubts(silos, 0, model, 1.01 * spread, 1.01 * spread), stacklevel=1)
+        [said] = warn_of(doubts_about("regression", "a", y, 1.01 * spread, 1.01 * spread), stacklevel=1)
     assert said.startswith("a: ")
-    assert doubts(silos, 0, model, 0.99 * spread, 0.99 * spread) == ((), ())
+    assert doubts_about("regression", "a", y, 0.99 * spread, 0.99 * spread) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -331,6 +330,35 @@ def test_the_comparison_has_the_named_algorithms_and_test_rows(silos):
     ]  # fmt: skip
     assert table["log_loss"].is_finite().all()
     assert table["test_log_loss"][0] == pytest.approx(table["test_log_loss"][1], abs=1e-3)
+
+
+def test_the_comparison_tells_the_loss_of_a_named_answer(silos, monkeypatch):
+    monkeypatch.setattr(cf.answers.comparison, "LINEAR", ("ridge_local",))
+    found = cf.personalise(silos.split(test=0.5, seed=0), "a", "ridge_local").comparison
+    assert found["algorithm"].to_list() == ["this answer", "ridge_local"]
+    assert found["log_loss"][0] == found["log_loss"][1]
+
+
+@pytest.mark.slow
+def test_the_comparison_shares_no_more_than_the_answer_did(silos, monkeypatch):
+    monkeypatch.setattr(cf.answers.comparison, "LINEAR", ("evidence",))
+    halves = silos.split(test=0.5, seed=0)
+    summed = cf.personalise(halves, "a", share="sum", prevalence=0.3).comparison
+    assert summed["log_loss"][0] is None  # its intercept was moved
+    assert summed["log_loss"][1] != cf.personalise(halves, "a").comparison["log_loss"][1]
+
+
+@pytest.mark.parametrize(
+    ("how", "asked"),
+    [
+        ({"algorithm": "evidence", "share": "parameters", "min_cell": 9}, "share and min_cell"),
+        ({"algorithm": "ridge_local", "prevalence": 0.1}, "prevalence"),
+        ({"model": cf.models.mlp([2]), "share": "sum"}, "share"),
+    ],
+)
+def test_what_an_algorithm_does_not_heed_is_refused(silos, how, asked):
+    with pytest.raises(ValueError, match=f"^{asked}: only algorithm='auto'"):
+        cf.personalise(silos, "a", **how)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 from sklearn.metrics import log_loss
 
 import confrere as cf
-from confrere.study.cases import cases_of, cross_folds, round_up, seeded_silos
+from confrere.study.cases import Shape, cases_of, cross_folds, round_up, seeded_silos
+from confrere.study.runner import MOST_CASES, piece_size
 from confrere.study.tuning import choose, fold_scores
 from confrere.study.units import told_of_labels, units_of
 
@@ -270,6 +271,14 @@ def test_units_are_those_of_all_silos_with_enough_rows(labels, expected):
     assert [entry.silo for entry in told_of_labels(silos, network)] == [
         name for name, y in zip(silos.names, labels, strict=True) if len(y) >= 5
     ]
+
+
+def test_what_is_lost_when_a_study_is_cut_off_shrinks_with_the_work_of_a_case():
+    study = cf.Study(small_silos(), cf.models.mlp([32]), [cf.fedavg], seeds=1)
+    [fedavg] = study.contenders
+    of = lambda rows: piece_size(study.settings, fedavg, Shape(4, rows, 8, 8, 32, 2))  # noqa: E731
+    assert of(1) == MOST_CASES
+    assert MOST_CASES > of(16) > of(100_000) == len(jax.local_devices())
 
 
 def test_rows_are_rounded_up_by_an_eighth_at_most():

@@ -25,7 +25,8 @@ class Answer:
     """The model for one silo, whose data it listened to, and why.
 
     `weights`: every silo's share of the information behind the model, the user's own included; with `prior`, the share
-    of what was assumed before any row was seen, they sum to 1. `relevance`: how probable it is, judged by the user's
+    of what was assumed before any row was seen, they sum to 1. Of a named algorithm they are the shares of its average,
+    which for `fine_tuned` and `ditto` is the common model. `relevance`: how probable it is, judged by the user's
     own rows, that a silo has something to say to it at all; below 0.3 it is flagged.
     """
 
@@ -50,7 +51,8 @@ class Answer:
     @functools.cached_property
     def comparison(self) -> "pl.DataFrame":
         """This answer beside the named algorithms, each tuned: their cross-validated loss on the user's own training
-        rows and, if there are test rows, what they reach there. Computed when first asked for: it takes a while."""
+        rows and, if there are test rows, what they reach there. Computed when first asked for: it takes minutes, mostly
+        of compilation; the messages of all these runs are not in `shared`."""
         return self.compare()
 
     @functools.cached_property
@@ -60,8 +62,8 @@ class Answer:
 
     @property
     def unrelated(self) -> tuple[str, ...]:
-        """Silos whose relevance is below 0.3."""
-        return tuple(name for name, value in self.relevance.items() if value < RELEVANT)
+        """Silos whose relevance is below 0.3; those that sent nothing could not be judged."""
+        return tuple(n for n, value in self.relevance.items() if value < RELEVANT and n not in self.silent)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values, for JSON."""

@@ -10,6 +10,7 @@ from confrere import algorithms
 from confrere.answers.named import numbers_in_words
 from confrere.answers.predictor import Predictor
 from confrere.answers.trials import Progress, best, case_of, settings, trials
+from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.models import METRICS, Model
 from confrere.simulate import simulate
@@ -24,20 +25,23 @@ OTHER = ("local", "fedavg", "fine_tuned", "ditto", "weight_erosion")
 
 def compared(
     silos: Silos, user: int, model: Model, others: Others, seed: int, rounds: int, grid: Mapping[str, Any],
-    answer: Predictor, progress: Progress | None,
+    answer: Predictor, progress: Progress | None, *, auto: Recipe | None = None, score: float | None = None,
+    moved: bool = False,
 ) -> "pl.DataFrame":  # fmt: skip
     """One row per algorithm: the loss on held-out training rows, its numbers, and the metrics on test rows.
 
     Each algorithm is shown at the numbers that did best on the held-out rows, so that its own loss there is a little
-    flattered; test rows took no part. The first row is the answer itself (`auto` has nothing left to choose by then:
-    for linear models it is `evidence`, cross-validated once more around its own cross-validation).
+    flattered; test rows took no part. The first row is the answer itself, with its `score`, if it has one, or with that
+    of `auto`, the recipe of evidence that it came from, cross-validated once more around its own cross-validation,
+    unless its intercept was `moved` afterwards.
     """
     import polars as pl
 
     case, how = case_of(silos, user, model, others, seed), settings(model, others)
     names = LINEAR if model.name in ("linear", "logistic") else OTHER
-    by_algorithm = trials(case, how, {name: getattr(algorithms, name) for name in names}, grid, rounds, progress)
-    rows = [{"algorithm": "this answer", how.criterion: None, "numbers": "", **on_test_rows(case, answer)}]
+    given = {name: getattr(algorithms, name) for name in names} | ({} if auto is None else {"evidence": auto})
+    by_algorithm = trials(case, how, given, grid, rounds, progress)
+    rows = [{"algorithm": "this answer", how.criterion: score, "numbers": "", **on_test_rows(case, answer)}]
     for some in by_algorithm:
         trial = best(some)
         history = simulate(
@@ -48,7 +52,7 @@ def compared(
             "algorithm": trial.name, how.criterion: trial.score, "numbers": numbers_in_words(trial.numbers),
             **on_test_rows(case, fitted),
         })  # fmt: skip
-    if names is LINEAR:
+    if auto is not None and not moved:
         rows[0][how.criterion] = rows[1][how.criterion]
     return pl.DataFrame(rows, infer_schema_length=None)
 

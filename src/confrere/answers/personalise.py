@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from confrere.algorithms import evidence
 from confrere.answers import words
 from confrere.answers.answer import Answer
 from confrere.answers.auto import by_evidence
@@ -75,12 +76,16 @@ def personalise(
     check_types(model, silos)
     place = silos.index(user)
     check_asked(prevalence, rounds, min_cell, others, share)
+    linear_auto = algorithm == "auto" and model.name in ("linear", "logistic")
+    if not linear_auto:
+        check_unused(share, min_cell, prevalence)
     seen = silos.for_user(place, others)
     grid = {} if grid is None else grid
 
-    def answer(predictor: Predictor, **said: Any) -> Answer:
+    def answer(predictor: Predictor, score: float | None = None, auto: Recipe | None = None, **said: Any) -> Answer:
         def compare():
-            return compared(silos, place, model, others, seed, rounds, grid, predictor, progress)
+            given = (silos, place, model, others, seed, rounds, grid, predictor, progress)
+            return compared(*given, auto=auto, score=score, moved=prevalence is not None)
 
         rows = seen.sizes("train")[place]
         shared = (*silos.shared, *said.pop("shared"))
@@ -90,12 +95,13 @@ def personalise(
 
     if algorithm != "auto":
         return named_answer(answer, silos, place, algorithm, model, others, grid, rounds, seed, progress)
-    if model.name in ("linear", "logistic"):
+    if linear_auto:
         rows = max(len(s.y) for s in silos.silos) if others == "all" else max(silos.sizes("train"))
         heard = by_evidence(seen, place, model, share, min_cell, prevalence, rows)
         said = heard._asdict()
         predictor = Predictor.of(model, [(1.0, said.pop("params"))], silos, place)
-        return answer(predictor, algorithm="auto (evidence-weighted borrowing)", **said)
+        recipe = evidence(place, share, min_cell)
+        return answer(predictor, auto=recipe, algorithm="auto (evidence-weighted borrowing)", **said)
     return averaged_answer(answer, silos, place, model, others, seed, rounds, progress)
 
 
@@ -133,7 +139,7 @@ def named_answer(
     history = simulate(trial.recipe(user), model, case.silos, trial.contender.rounds, seed, user=user, metrics=())
     shared = (*told_of_labels(case.silos, model), *in_runs(case, model, trial.contender, FOLDS * len(some), 1))
     said = told_of(history, silos, user, trial.score) | {"shared": shared}
-    return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), **said)
+    return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), trial.score, **said)
 
 
 def fitting_model(silos: Silos) -> Model:
@@ -150,6 +156,17 @@ def fitting_model(silos: Silos) -> Model:
         )
     whole = all((s.y == s.y.astype(int)).all() and s.y.min() >= 0 and s.y.max() < MOST_CLASSES for s in silos.silos)
     return logistic() if whole else linear()
+
+
+def check_unused(share: Share, min_cell: int, prevalence: float | None) -> None:
+    """Refuse what only "auto" with a linear model heeds: what is asked for is done or refused, never passed over."""
+    given = {"share": share != "full", "min_cell": min_cell != MIN_CELL, "prevalence": prevalence is not None}
+    asked = [name for name, there in given.items() if there]
+    if asked:
+        raise ValueError(
+            f"{' and '.join(asked)}: only algorithm='auto' with a linear or logistic model heeds it; "
+            "to name the method, give a ready recipe such as confrere.evidence(share='diagonal', min_cell=10)"
+        )
 
 
 def check_asked(prevalence: float | None, rounds: int, min_cell: int, others: str, share: str) -> None:

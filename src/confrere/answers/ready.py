@@ -63,7 +63,7 @@ def told_of(history: History, silos: Silos, user: int, score: float) -> dict[str
     numbers = numbers_in_words({k: v for k, v in history.hyper.items() if k != "user"})
     tuned = f"{name} with {numbers}" if numbers else name
     reason = " ".join([
-        f"As asked, {tuned}.", words.whom_it_listened_to(silos.names[user], weights, 0.0),
+        f"As asked, {tuned}.", words.whom_its_average_heard(silos.names[user], name, weights),
         *words.who_was_left_out(relevance, (), (), weights),
     ])  # fmt: skip
     return {

@@ -18,18 +18,40 @@ def listing(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
 
 
+COMMON = {  # algorithms that weigh silos for a common model alone, and how a silo's own follows from it
+    "fine_tuned": "Of the common model, from which the silo's own starts,",
+    "ditto": "Of the common model, towards which the silo's own is pulled,",
+}
+
+
 def whom_it_listened_to(user: str, weights: Mapping[str, float], prior: float) -> str:
     """Shares of the information, largest first."""
+    own = f"{percent(weights.get(user, 0.0))} of what the model knows comes from {user}'s own rows"
+    assumed = f"; {percent(prior)} is a cautious assumption made before any row was seen" if prior >= 0.005 else ""
+    return own + shares_of_others(user, weights) + assumed + "."
+
+
+def whom_its_average_heard(user: str, algorithm: str, weights: Mapping[str, float]) -> str:
+    """Shares of the weight in the average of a named algorithm, largest first.
+
+    >>> whom_its_average_heard("a", "ditto", {"a": 0.1, "b": 0.9})
+    "Of the common model, towards which the silo's own is pulled, 10 % comes from a's rows, 90 % from b."
+    """
+    if algorithm not in COMMON:
+        return whom_it_listened_to(user, weights, 0.0)
+    own = f"{COMMON[algorithm]} {percent(weights.get(user, 0.0))} comes from {user}'s rows"
+    return own + shares_of_others(user, weights) + "."
+
+
+def shares_of_others(user: str, weights: Mapping[str, float]) -> str:
+    """The shares of other silos, small ones summed up."""
     others = sorted(((share, name) for name, share in weights.items() if name != user), reverse=True)
     large = [f"{percent(share)} from {name}" for share, name in others if share >= SMALL]
     small = [(share, name) for share, name in others if 0 < share < SMALL]
     if small:
         together = " together" if len(small) > 1 else ""
         large.append(f"{percent(sum(share for share, _ in small))} from {listing([n for _, n in small])}{together}")
-    own = f"{percent(weights.get(user, 0.0))} of what the model knows comes from {user}'s own rows"
-    rest = f", {listing(large)}" if large else ", nothing from other silos"
-    assumed = f"; {percent(prior)} is a cautious assumption made before any row was seen" if prior >= 0.005 else ""
-    return own + rest + assumed + "."
+    return f", {listing(large)}" if large else ", nothing from other silos"
 
 
 def who_was_left_out(

@@ -19,7 +19,8 @@ from confrere.study.engine import Curves, Program, Runs
 from confrere.study.tuning import Choice, choose, fold_scores
 
 Progress = Callable[[int, int], None]
-PIECE = 32  # cases that are finished together: about a second's work for small models
+MOST_CASES = 32  # that are finished together
+WORK = 1 << 29  # multiplications of rows with parameters in such a piece: about a second's work on two cores
 
 
 class Settings(NamedTuple):
@@ -76,9 +77,22 @@ def compute(
     """Every case with its cell, shape by shape and piece by piece: what is stored in between is not lost."""
     for shape in dict.fromkeys(case.shape for case in cases):
         alike = [case for case in cases if case.shape == shape]
-        most = min(len(alike), PIECE)
+        most = min(len(alike), piece_size(settings, contender, shape))
         for first in range(0, len(alike), most):
             yield from piece(settings, contender, shape, alike[first : first + most], count, most)
+
+
+def piece_size(settings: Settings, contender: Contender, shape: Shape) -> int:
+    """How many cases are finished together, and so lost if a run is cut off: about a second's work.
+
+    It follows from shapes alone, so that a run that goes on has the pieces of a run at once; and is at least one case
+    for every device.
+    """
+    spec = params_spec(settings.model, shape.features, shape.outputs)
+    parameters = sum(a.size for a in jax.tree.leaves(spec)) * (shape.features if contender.make.whole else 1)
+    case = settings.experiments(contender) * contender.rounds * shape.silos * shape.rows * parameters
+    devices = len(jax.local_devices())
+    return min(MOST_CASES, max(1, WORK // (case * devices)) * devices)
 
 
 def piece(
