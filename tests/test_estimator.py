@@ -287,12 +287,15 @@ def test_columns_that_cannot_be_features_are_left_out_with_a_warning():
     table, y, _ = patients()
     table["born"] = pd.date_range("1950-01-01", periods=len(table)).strftime("%Y-%m-%d")
     table["name"] = [f"patient {i}" for i in range(len(table))]
+    table["ward"] = "west"
     with pytest.warns(DataWarning) as told:
         model = cf.PersonalizedClassifier().fit(table, y)
     assert [("born" in str(w.message), "name" in str(w.message)) for w in told] == [(True, False), (False, True)]
     assert {w.filename for w in told} == {__file__}
     assert not [n for n in model.models_["all"].feature_names if n.startswith(("born", "name"))]
-    assert model.n_features_in_ == 7
+    assert model.n_features_in_ == 8
+    constant = "column 'ward' has the same value in all rows and is left out"
+    assert model.notes_ == (*(str(w.message) for w in told), constant)
 
 
 def test_a_column_that_is_text_in_one_silo_and_digits_in_another_is_a_category():

@@ -60,7 +60,7 @@ class Personalized(BaseEstimator):
         seed = self._seed()
         found = {name: fit_silo(silos, silos.index(name), model, self.algorithm, seed) for name in users}
         self._columns, self._encoding, self._silent = tuple(frame.columns), silos.encoding, names is None
-        self.notes_ = silos.notes
+        self.notes_ = (*tables.plan.left_out.values(), *silos.notes)
         if classes is not None:
             self.classes_ = classes
         return self._keep(found)
