@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import confrere as cf
+from confrere.cli.monitor import labels_of
 from confrere.saved import drift, load_model, save_model
 from confrere.saved.drift import chance_of, holm, stability_index
 from confrere.saved.reference import counts_like, feature_reference, reference_counts
@@ -201,6 +203,49 @@ def test_rows_like_those_of_training_are_fine_and_shifted_ones_are_not(made):
     assert "expects" in wrong.reason
     assert drift(saved, X[:5]).verdict == "too few rows"
     json.dumps(wrong.to_dict())
+
+
+def test_rows_without_a_label_count_for_features_only(made):
+    silos, _, folder = made
+    saved = load_model(folder)
+    X, y = silos["a"].rows("train")
+    some = np.where(np.arange(len(y)) % 3 == 0, np.nan, y)
+    known = ~np.isnan(some)
+    found, alone = drift(saved, X, some), drift(saved, X[known], y[known])
+    assert (found.rows, found.labelled) == (len(y), known.sum())
+    assert (found.labels, found.loss, found.expected) == (alone.labels, alone.loss, alone.expected)
+    assert found.features == drift(saved, X).features
+    assert f"{(~known).sum()} of {len(y)} rows have no label" in found.reason
+    assert drift(saved, X, np.full(len(y), np.nan)) == drift(saved, X)
+    few = drift(saved, X, np.where(np.arange(len(y)) < 5, 1 - y, np.nan))
+    assert few.verdict == "fine"
+    assert "the other 5, too few to tell anything" in few.reason
+
+
+def told_labels(manifest, column, tmp_path):
+    """What `confrere monitor` makes of a column of labels."""
+    import polars as pl
+
+    pl.DataFrame({"ill": column}, strict=False).write_csv(tmp_path / "new.csv")
+    return labels_of(SimpleNamespace(manifest=manifest), tmp_path / "new.csv")
+
+
+CLASSES = {"model": {"task": "classification"}, "labels": ["no", "yes"], "encoding": {"label": "ill", "gone": {}}}
+AMOUNTS = {**CLASSES, "model": {"task": "regression"}, "labels": None}
+
+
+def test_monitor_takes_blank_labels_as_not_known_yet(tmp_path):
+    nan = np.nan
+    for manifest, column, numbers in (
+        (CLASSES, ["no", None, "yes", "NA"], [0, nan, 1, nan]),
+        (AMOUNTS, [1.5, None, 2, 1e3], [1.5, nan, 2, 1000]),
+    ):
+        np.testing.assert_array_equal(told_labels(manifest, column, tmp_path), numbers)
+    assert told_labels(CLASSES, ["", None, "?"], tmp_path) is None
+    with pytest.raises(ValueError, match=r"label 'ill', row 1 .* is 'yess', not no or yes: mend it"):
+        told_labels(CLASSES, [None, "yess"], tmp_path)
+    with pytest.raises(ValueError, match=r"label 'ill', row 2 .* is 'high', which is no number"):
+        told_labels(AMOUNTS, [None, "2", "high"], tmp_path)
 
 
 def test_calibration_is_judged_by_the_models_own_probabilities(made):

@@ -1,5 +1,7 @@
 """`confrere monitor`: do new rows still look like those that a saved model was trained on?"""
 
+import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +19,7 @@ def monitor(
 ) -> None:
     """How features, the label's rate and calibration have moved since training, and whether to train anew.
 
-    Where the file has the label's column, the model's predictions are compared with it.
+    Where the file has the label's column, the model's predictions are compared with it, in the rows that have a label.
     """
     with for_people():
         start_jax()
@@ -43,30 +45,52 @@ def news_in(saved: Any, rows: Any) -> dict[str, int]:
 
 
 def labels_of(saved: Any, rows: Any) -> Any:
-    """The labels of new rows as the model counts them; None if the file has none."""
+    """The labels of new rows as the model counts them, NaN where there is none yet; None if no row has one."""
     import numpy as np
 
     from confrere.data.intake.read import read
 
-    name = (saved.manifest["encoding"] or {}).get("label", "label")
+    encoding = saved.manifest["encoding"] or {}
+    name = encoding.get("label", "label")
     frame = read(rows)
     if name not in frame.columns:
         return None
-    if saved.manifest["model"]["task"] == "regression":
-        numbers = frame[name].cast(float, strict=False)
-        if numbers.null_count():
-            raise ValueError(f"{rows}: the label {name!r} is no number in {numbers.null_count()} row(s)")
-        return numbers.to_numpy()
-    names = saved.manifest["labels"]
-    words = [as_level(value) for value in frame[name].to_list()]
-    if names is None:
-        return np.array([int(word) for word in words])
+    gone = [as_level(value) for value in encoding.get("gone", {}).get(name, ())]
+    words = [known_level(value, gone) for value in frame[name].to_list()]
+    numbers = np.full(len(words), np.nan)
     for row, word in enumerate(words):
-        if word not in names:
-            raise ValueError(
-                f"{rows}: label {name!r}, row {row} (counted from 0) is {word!r}, not {' or '.join(names)}"
-            )
-    return np.array([names.index(word) for word in words])
+        if word is not None:
+            numbers[row] = as_counted(saved, word, f"{rows}: label {name!r}, row {row} (counted from 0)")
+    return None if np.isnan(numbers).all() else numbers
+
+
+def as_counted(saved: Any, word: str, where: str) -> float:
+    """One label as the number of its class, or as the amount that it is."""
+    if saved.manifest["model"]["task"] == "regression":
+        try:
+            return finite(word)
+        except ValueError:
+            raise ValueError(f"{where} is {word!r}, which is no number: mend it, or leave it blank") from None
+    names = saved.manifest["labels"] or [str(c) for c in range(len(saved.manifest["reference"]["label"]["counts"]))]
+    if word not in names:
+        raise ValueError(f"{where} is {word!r}, not {' or '.join(names)}: mend it, or leave it blank")
+    return names.index(word)
+
+
+def finite(word: str) -> float:
+    """A number that is not infinite."""
+    number = float(word)
+    if not math.isfinite(number):
+        raise ValueError(word)
+    return number
+
+
+def known_level(value: Any, gone: Sequence[str]) -> str | None:
+    """A label as `as_level` writes it; None if it is missing, blank or one of those that mean that there is none."""
+    from confrere.data.intake.tidy import MISSING_WORDS
+
+    word = "" if value is None else as_level(value)
+    return None if word.lower() in MISSING_WORDS or word in gone else word
 
 
 def as_level(value: Any) -> str:
@@ -76,7 +100,7 @@ def as_level(value: Any) -> str:
         number = float(text)
     except ValueError:
         return text.lower() if text in ("True", "False") else text
-    return str(int(number)) if number == int(number) else text
+    return str(int(number)) if number.is_integer() else text
 
 
 def show(saved: Any, found: Any) -> None:
@@ -91,7 +115,7 @@ def show(saved: Any, found: Any) -> None:
         table.add_row(moved.feature, f"{moved.index:.3f}", f"{moved.chance:.3g}", moved.movement)
     screen.print(table)
     if found.labels:
-        labels = Table(title="Predicted and observed")
+        labels = Table(title=f"Predicted and observed, in the {found.labelled} rows with a label")
         for title in ("Label", "In training", "Predicted", "Observed", "z"):
             labels.add_column(title, justify="left" if title == "Label" else "right")
         for told in found.labels:
@@ -100,4 +124,4 @@ def show(saved: Any, found: Any) -> None:
             )
         screen.print(labels)
         expected = "" if found.expected is None else f" (expected {found.expected:.3f})"
-        print(f"Loss on these rows: {found.loss:.3f}{expected}")
+        print(f"Loss on the rows with a label: {found.loss:.3f}{expected}")

@@ -45,6 +45,7 @@ class Drift(NamedTuple):
 
     rows: int
     features: tuple[Moved, ...]
+    labelled: int  # rows with a label
     labels: tuple[Told, ...]  # () if labels are not known
     loss: float | None  # log-loss, or RMSE
     expected: float | None  # log-loss by the model's own probabilities, or the RMSE on its test rows
@@ -60,16 +61,18 @@ class Drift(NamedTuple):
 def drift(saved: Saved, X: np.ndarray, y: np.ndarray | None = None, news: Mapping[str, int] | None = None) -> Drift:
     """Compare new rows (features as the model takes them; class numbers or amounts) with the training rows.
 
+    Where a label is not known yet `y` is NaN: the row counts for features only.
     `news` says in how many of the new rows there is what no training row had, such as an unknown level: each counts
     as a feature of its own.
     """
     reference = saved.manifest["reference"]
     moved = moved_features(reference["features"], saved.model.feature_names, X, news or {})
+    known = np.zeros(len(X), bool) if y is None else ~np.isnan(np.asarray(y, float))
     labels, loss, expected, surprise = (), None, None, 0.0
-    if y is not None:
-        labels, loss, expected, surprise = told_by_labels(saved, X, y)
-    verdict, reason = judged(len(X), moved, labels, surprise)
-    return Drift(len(X), moved, labels, loss, expected, verdict, reason)
+    if y is not None and known.any():
+        labels, loss, expected, surprise = told_by_labels(saved, X[known], np.asarray(y)[known])
+    verdict, reason = judged(len(X), moved, int(known.sum()), labels, surprise)
+    return Drift(len(X), moved, int(known.sum()), labels, loss, expected, verdict, reason)
 
 
 def moved_features(
@@ -161,10 +164,26 @@ def told_by_amounts(saved: Saved, X: np.ndarray, y: np.ndarray) -> tuple[tuple[T
     return (told,), rmse, test["rmse"], float((squares.mean() - test["rmse"] ** 2) / error)
 
 
-def judged(rows: int, moved: Sequence[Moved], labels: Sequence[Told], surprise: float) -> tuple[Verdict, str]:
+def judged(
+    rows: int, moved: Sequence[Moved], labelled: int, labels: Sequence[Told], surprise: float
+) -> tuple[Verdict, str]:
     """Whether to train anew, and why, in words."""
     if rows < FEWEST:
         return "too few rows", f"{rows} rows are too few to tell anything; {FEWEST} or more are needed."
+    verdict, said = judged_by(moved, labels if labelled >= FEWEST else (), surprise)
+    return verdict, " ".join([*said, *about_gaps(rows, labelled)])
+
+
+def about_gaps(rows: int, labelled: int) -> list[str]:
+    """How many rows have no label, where others have one."""
+    if labelled in (0, rows):
+        return []
+    rest = f"the other {labelled}" if labelled >= FEWEST else f"the other {labelled}, too few to tell anything"
+    return [f"{rows - labelled} of {rows} rows have no label: predictions were compared with it in {rest}."]
+
+
+def judged_by(moved: Sequence[Moved], labels: Sequence[Told], surprise: float) -> tuple[Verdict, list[str]]:
+    """The same of enough rows, sentence by sentence."""
     wrong = [t for t in labels if 2 * ndtr(-abs(t.z)) * len(labels) < CHANCE]
     much = [m.feature for m in moved if m.movement == "much"]
     some = [m.feature for m in moved if m.movement == "some"]
@@ -177,13 +196,12 @@ def judged(rows: int, moved: Sequence[Moved], labels: Sequence[Told], surprise: 
     if some:
         said.append(f"{listed(some)} moved somewhat.")
     if wrong or worse:
-        return "retrain", " ".join([*said, "Train anew with the new rows."])
+        return "retrain", [*said, "Train anew with the new rows."]
     if much or some:
         known = "The model is still right about the labels." if labels else "Collect labels, and look again."
-        return "watch", " ".join([*said, known])
-    return "fine", "The new rows look like those of training" + (
-        ", and the model is right about them." if labels else "."
-    )
+        return "watch", [*said, known]
+    right = ", and the model is right about them" if labels else ""
+    return "fine", [f"The new rows look like those of training{right}."]
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
