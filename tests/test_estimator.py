@@ -283,6 +283,14 @@ def test_a_value_that_was_never_missing_or_seen_is_taken_as_the_mean():
     np.testing.assert_allclose(gap, mean, atol=1e-12)
 
 
+def test_a_cell_of_new_rows_that_is_no_number_is_refused():
+    table, y, _ = patients()
+    model = cf.PersonalizedClassifier().fit(table[["age", "code"]], y)
+    odd = pd.DataFrame({"age": ["high"], "code": pd.Categorical([1])})
+    with pytest.raises(ValueError, match=r"column 'age', row 0 .*'high' is no number: mend the cell, or leave the row"):
+        model.predict(odd)
+
+
 def test_columns_that_cannot_be_features_are_left_out_with_a_warning():
     table, y, _ = patients()
     table["born"] = pd.date_range("1950-01-01", periods=len(table)).strftime("%Y-%m-%d")

@@ -47,6 +47,19 @@ def test_a_loaded_model_predicts_as_the_saved_one_from_tables_and_from_numbers(m
     assert saved.model.label_names == ("no", "yes")
 
 
+@pytest.mark.parametrize(("cell", "words"), [
+    ("old", "'old' is no number: mend the cell"),
+    ("61,5", r"a point, not a comma\): mend the cell"),
+    ("2020-01-01", "'2020-01-01' is no number: mend the cell"),
+])  # fmt: skip
+def test_a_cell_that_is_no_number_is_refused_with_what_can_be_done_at_prediction(made, cell, words):
+    import polars as pl
+
+    new = table(5, seed=1).with_columns(age=pl.Series(["60", cell, "", "NA", "50"]))
+    with pytest.raises(ValueError, match=f"column 'age', row 1 .*{words}, leave it blank if .*, or leave the row out"):
+        made[1].model.predict(new)
+
+
 def test_the_manifest_has_the_key_of_what_was_random(made, tmp_path):
     silos, answer, folder = made
     assert load_model(folder).manifest["key"] == answer.key == 0

@@ -8,6 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from confrere.core import Tree
+from confrere.data.intake.read import read
+from confrere.data.intake.tidy import Where
+from confrere.data.new_rows import check_cells
 from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.study.units import AS_THEY_ARE, Units
@@ -45,7 +48,9 @@ class Predictor:
         gaps where training had none and absurd numbers, unless they are allowed.
         """
         if self.encoding is not None and not isinstance(rows, (np.ndarray, list, jax.Array)):
-            return self.encoding.transform(rows, silo=self.user, misfits=misfits)
+            frame = read(rows)
+            check_cells(frame, self.encoding, Where(self.user, np.arange(frame.height)))
+            return self.encoding.transform(frame, silo=self.user, misfits=misfits)
         X = np.asarray(rows, float)
         if X.ndim != 2 or X.shape[1] != len(self.feature_names):
             raise ValueError(

@@ -85,7 +85,11 @@ def numbers_in(frame: Any, name: str, rows: Any) -> Any:
     numbers = frame[name].cast(float, strict=False).alias("")  # names that look like patterns are names
     if numbers.null_count():
         row = int(numbers.is_null().arg_true()[0])
-        raise ValueError(f"{rows}: column {name!r}, row {row} (counted from 0) is no number: {frame[name][row]!r}")
+        cell = frame[name][row]
+        what = "is empty" if cell is None else f"is no number: {cell!r}"
+        raise ValueError(
+            f"{rows}: column {name!r}, row {row} (counted from 0) {what}; mend the cell, or leave the row out"
+        )
     return numbers.to_numpy()
 
 

@@ -11,6 +11,8 @@ from sklearn.utils import assert_all_finite, check_consistent_length, check_rand
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[missing-module-attribute]
 
+from confrere.data.intake.tidy import Where
+from confrere.data.new_rows import check_cells
 from confrere.estimator.fitting import Fitted, Histories, SiloModel, fit_silo
 from confrere.estimator.rows import (
     categories_of,
@@ -132,7 +134,9 @@ class Personalized(BaseEstimator):
         """The scores [rows, outputs] that the right model gives each row."""
         check_is_fitted(self)
         given = self._checked(X, reset=False)
-        features = self._encoding.transform(frame_of(given, self._columns), misfits="warn", depth=3)
+        frame = frame_of(given, self._columns)
+        check_cells(frame, self._encoding, Where(None, np.arange(frame.height)))
+        features = self._encoding.transform(frame, misfits="warn", depth=3)
         names = self._whose(silo_names(silo, len(features)))
         if isinstance(names, str):
             return self.models_[names].scores(features)
