@@ -1,5 +1,6 @@
 """check, train, predict, monitor and doctor through the installed entry point, on good and bad input."""
 
+import inspect
 import json
 import shutil
 from dataclasses import replace
@@ -8,6 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+import confrere as cf
+from confrere.cli.train import decided, personal_answer, train
 from confrere.data.choose import Choice, chosen_silos
 from confrere.data.overview import overview
 from tests.test_cli import confrere
@@ -171,6 +174,14 @@ def test_train_states_what_was_overridden(folder):
     assert manifest["data"]["silos"] == ["a"]
     assert set(manifest["features"]) == {"age", "age=missing"}
     assert "Chosen by hand" in (folder / "alone" / "CARD.md").read_text()
+
+
+def test_train_hands_on_how_frequent_the_second_class_is(monkeypatch):
+    monkeypatch.setattr(cf, "personalise", lambda *_, **asked: asked)
+    silos = cf.Silos.from_table(table(), label="ill", silo="clinic")
+    assert personal_answer(silos, "a", "auto", "linear", 0.4, 0, None)["prevalence"] == 0.4
+    assert decided("auto", "mlp", 0.4) == {"model": "mlp", "prevalence": "0.4"}
+    assert "prevalence" in inspect.signature(train).parameters
 
 
 def test_predict_gives_a_class_and_probabilities_for_every_row(folder):

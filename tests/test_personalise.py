@@ -124,7 +124,7 @@ def test_a_user_with_one_class_is_warned_and_may_say_how_frequent_the_other_is()
     rng = np.random.default_rng(3)
     X, _ = hospital(rng, 60)
     silos = cf.Silos.from_arrays([(X, np.zeros(60, int)), hospital(rng, 60), hospital(rng, 60)], names=["a", "b", "c"])
-    with pytest.warns(AnswerWarning, match="prevalence="):
+    with pytest.warns(AnswerWarning, match=r"prevalence= \(confrere train: --prevalence\)"):
         trusting = cf.personalise(silos, "a")
     assert trusting.candidates["pair"] == 1.0
     known = cf.personalise(silos, "a", prevalence=0.4)

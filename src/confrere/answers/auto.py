@@ -26,6 +26,10 @@ from confrere.program import Setup, expected_traffic, rollout
 from confrere.simulate import initial_params, on_devices, simulate
 from confrere.study.cases import round_up
 
+SAY_PREVALENCE = (
+    " If you know how frequent the second class is, say so with prevalence= (confrere train: --prevalence)."
+)
+
 
 class Heard(NamedTuple):
     """What came of listening: parameters and everything that the answer says about them."""
@@ -59,8 +63,8 @@ def by_evidence(
     setup = Setup(recipe.bound, model, (), False, ())
     table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, jnp.int32(user), params, block))
     rows = rows_of(model, jax.tree.map(lambda a: a[user], block))
-    notes = warn_about(rows, model, silos.names[user], prevalence)
     theta = verdict.theta
+    notes = warn_about(rows, model, silos.names[user], prevalence, has_two_classes(rows, theta, model))
     if prevalence is not None:
         theta = with_prevalence(rows, verdict.theta, model, prevalence)
         notes = (*notes, f"Its intercept was set so that {prevalence:.0%} of the patients are of the second class.")
@@ -136,7 +140,7 @@ def doubts_of(verdict: Verdict, user: str, rows: Rows, model: Model) -> Doubts:
     return doubts_about(model.task, user, y, score, alone)
 
 
-def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None) -> tuple[str, ...]:
+def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None, two: bool) -> tuple[str, ...]:
     """What a reader must know about a user with too few rows; also said as a warning."""
     said = []
     count = int(rows.weight.sum())
@@ -145,14 +149,18 @@ def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None) ->
     elif model.task == "classification" and int(second_class(rows, model.task)) < 2 and prevalence is None:
         said.append(
             f"{user} has fewer than two rows outside its most frequent class: nothing could be validated on them, and "
-            "the model trusts that its patients are like its rows. If you know how frequent the second class is, "
-            "say so with prevalence=."
+            f"the model trusts that its patients are like its rows.{SAY_PREVALENCE if two else ''}"
         )
     elif count < 25:
         said.append(f"{user} has only {count} training rows: expect little of the validation on them.")
     for text in said:
         warnings.warn(text, AnswerWarning, stacklevel=4)
     return tuple(said)
+
+
+def has_two_classes(rows: Rows, theta: np.ndarray, model: Model) -> bool:
+    """Whether the model tells two classes apart, so that one intercept says how frequent the second is."""
+    return model.task == "classification" and theta.shape[0] == rows.X.shape[1]
 
 
 def with_prevalence(rows: Rows, theta: np.ndarray, model: Model, prevalence: float) -> np.ndarray:
@@ -162,8 +170,8 @@ def with_prevalence(rows: Rows, theta: np.ndarray, model: Model, prevalence: flo
     user without rows the mean patient (zero in standardised features) stands for all.
     """
     theta = np.array(theta, float)
-    if model.task != "classification" or theta.shape[0] != rows.X.shape[1]:
-        raise ValueError("prevalence= is for two classes")
+    if not has_two_classes(rows, theta, model):
+        raise ValueError("prevalence is for labels of two classes")
     live = np.asarray(rows.weight) > 0
     margin = np.asarray(rows.X, float)[live] @ theta if live.any() else theta[-1:]
     low, high = -40.0, 40.0

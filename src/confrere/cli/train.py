@@ -19,6 +19,15 @@ def train(
     silo: inputs.SiloColumn = None,
     algorithm: Annotated[Algorithm, typer.Option(help="auto, or an algorithm by its name.")] = "auto",
     model: inputs.ModelName = "linear",
+    prevalence: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="How frequent the second of two classes is, where the user's rows cannot tell.",
+            show_default=False,
+        ),
+    ] = None,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows kept for testing.")] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the split, and of what is random in training.")] = 0,
     only: inputs.Only = None,
@@ -53,19 +62,14 @@ def train(
 
         silos = silos.split(test=test, seed=seed) if test > 0 else silos
         with progress_bar("Experiments", hidden=quiet or json) as progress:
-            answer = personal_answer(silos, user, algorithm, model, seed, progress)
-        chosen = choice.overridden | {
-            name: value
-            for name, value, usual in (("algorithm", algorithm, "auto"), ("model", model, "linear"))
-            if value != usual
-        }
+            answer = personal_answer(silos, user, algorithm, model, prevalence, seed, progress)
         config = {
             "data": list(data),
             "test": test,
             "seed": seed,
             "scale": scale,
             "min_level": min_level,
-            "overridden": chosen,
+            "overridden": choice.overridden | decided(algorithm, model, prevalence),
         }
         folder = save_model(answer, silos, out, config, replace=force)
         if json:
@@ -74,7 +78,19 @@ def train(
             show(answer, silos, folder, quiet)
 
 
-def personal_answer(silos: Any, user: str, algorithm: str, model: str, seed: int, progress: Any) -> Any:
+def decided(algorithm: str, model: str, prevalence: float | None) -> dict[str, str]:
+    """What the person decided about the model, in words.
+
+    >>> decided("auto", "linear", 0.4)
+    {'prevalence': '0.4'}
+    """
+    asked = (("algorithm", algorithm, "auto"), ("model", model, "linear"), ("prevalence", prevalence, None))
+    return {name: str(value) for name, value, usual in asked if value != usual}
+
+
+def personal_answer(
+    silos: Any, user: str, algorithm: str, model: str, prevalence: float | None, seed: int, progress: Any
+) -> Any:
     """The answer; what it warns about is in its notes, and is shown there."""
     import warnings
 
@@ -87,7 +103,9 @@ def personal_answer(silos: Any, user: str, algorithm: str, model: str, seed: int
         chosen = models.mlp(task=chosen.task)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnswerWarning)
-        return personalise(silos, user, algorithm, chosen, others="train", seed=seed, progress=progress)
+        return personalise(
+            silos, user, algorithm, chosen, prevalence=prevalence, others="train", seed=seed, progress=progress
+        )
 
 
 def show(answer: Any, silos: Any, folder: Path, quiet: bool) -> None:
