@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import confrere as cf
-from confrere.runs.config import checked, read_config
+from confrere.data.choose import Choice, check_user, chosen_silos
+from confrere.runs.config import checked, read_config, told_by_line
 from confrere.runs.run import journal, study_of
 from tests.test_cli import COMMAND, confrere
 from tests.test_saved import table
@@ -129,7 +130,8 @@ def test_changed_data_and_folders_in_use_are_refused(place, tmp_path):
     ("seeds = 40", "seedz = 3", ["line 8", "'study.seedz'", "did you mean 'seeds'"]),
     ("seeds = 40", 'seeds = "3"', ["line 8", "study.seeds", "integer"]),
     ("seeds = 40", "seeds = 0", ["line 8", "study.seeds", "greater than or equal to 1"]),
-    ('"local"', '"locla"', ["line 7", "study.algorithms", "'locla'"]),
+    ('"local"', '"locla"', ["line 7: study.algorithms: there is no 'locla'; did you mean 'local'?"]),
+    ("rounds = 5", 'users = ["a", "all"]', ["line 9: study.users: 'all' stands alone"]),
     ("[study.grid]", "[stuty]", ["line 11", "'stuty'", "did you mean 'study'"]),
     ('path = "patients.csv"\n', "", ["line 1", "'data.path' is missing"]),
     ("[data]", "[data", ["no TOML file", "line 1"]),
@@ -147,6 +149,36 @@ def test_mistakes_are_told_with_line_and_field(tmp_path, old, new, words):
     assert len(str(problem.value).splitlines()) == 1
     for word in words:
         assert word in str(problem.value)
+
+
+GRID = STUDY[STUDY.index("[study.grid]") :]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    ("lr =", "lrr =", ["line 12: study.grid.lrr: the grid names 'lrr'", "did you mean 'lr'?"]),
+    (GRID, "[study.grid.fedsgd]\nlrr = [1]", ["line 12: study.grid.fedsgd.lrr: ", "did you mean 'lr'?"]),
+    (GRID, "[study.grid.fedsdg]\nlr = [1]", ["line 11: study.grid.fedsdg: ", "did you mean 'fedsgd'?"]),
+    ("rounds = 5", 'users = ["a", "c"]', ["line 9: study.users: there is no silo 'c'; there is 'a', 'b'"]),
+    (GRID, '[derive]\nold = "agee / 2"', ["line 12: derive.old: silo 'a': old = ", "did you mean 'age'?"]),
+    (GRID, '[derive.b]\nold = "agee / 2"', ["line 12: derive.b.old: silo 'b': old = ", "did you mean 'age'?"]),
+    (GRID, '[derive.c]\nold = "age / 2"', ["line 11: derive.c: there is no silo 'c'; there is 'a', 'b'"]),
+    ('"clinic"', '"clinic"\nexclude = ["c"]', ["line 5: data.exclude: there is no silo 'c'"]),
+    ('"clinic"', '"clinic"\nfeatures = ["agee"]', ["line 5: data.features: ", "did you mean 'age'?"]),
+])  # fmt: skip
+def test_names_that_the_data_do_not_have_are_told_with_line_and_field(tmp_path, old, new, words):
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.replace("seeds = 40", "seeds = 1").replace(old, new))
+    table(40).write_csv(tmp_path / "patients.csv")
+    config = read_config(file)
+    with pytest.raises(ValueError, match=re.escape("study.toml")) as problem, told_by_line(file):
+        study_of(config, chosen_silos(config.choice()))
+    for word in words:
+        assert word in str(problem.value)
+
+
+def test_a_user_that_was_excluded_is_told_so():
+    with pytest.raises(ValueError, match="silo 'north' is excluded"):
+        check_user("north", ["south"], Choice(("p.csv",), exclude=("north",)))
 
 
 def test_init_writes_a_file_that_runs_as_it_is(tmp_path):

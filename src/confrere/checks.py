@@ -2,10 +2,19 @@
 
 import math
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
+
+
+class WrongField(ValueError):
+    """What is wrong with one field of a study, which is named as study.toml names it: ("study", "grid", "lr")."""
+
+    def __init__(self, field: Sequence[str], said: str):
+        super().__init__(said)
+        self.field = tuple(field)
 
 
 def concrete(value: Any) -> float | None:

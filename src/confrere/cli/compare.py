@@ -77,10 +77,11 @@ def run(
     """The comparison that a file describes."""
     with for_people():
         start_jax()
-        from confrere.runs.config import read_config
+        from confrere.runs.config import read_config, told_by_line
 
         config = read_config(file)
-        carry_out(lambda runs, progress: runs.run(config, out, progress), report, json, quiet)
+        with told_by_line(file):
+            carry_out(lambda runs, progress: runs.run(config, out, progress), report, json, quiet)
 
 
 def resume(

@@ -51,12 +51,12 @@ def train(
         choice = inputs.choice_of(
             data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
         )
-        from confrere.data.choose import chosen_silos
+        from confrere.data.choose import check_user, chosen_silos
         from confrere.saved.folder import check_target
 
         check_target(out, force)  # before anything is trained
         silos = chosen_silos(choice)
-        silos.index(user)
+        check_user(user, silos.names, choice)
         start_jax()
         from confrere.saved import save_model
 

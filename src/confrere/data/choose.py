@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from confrere.checks import WrongField
 from confrere.data.derive import derived
 from confrere.data.intake.load import by_silo, check_column, load
 from confrere.data.intake.options import Options, did_you_mean, make_options
@@ -66,11 +67,15 @@ def with_derived(raw: Raw, choice: Choice, names: Sequence[str]) -> Raw:
     """A silo's table with its derived columns; a formula of its own comes before that of all."""
     for silo in choice.derive:
         if silo and silo not in names:
-            raise ValueError(f"derive names the silo {silo!r}{did_you_mean(silo, names)}")
+            raise WrongField(("derive", silo), f"there is no silo {silo!r}{did_you_mean(silo, names)}")
     formulas = {**choice.derive.get("", {}), **choice.derive.get(raw.name, {})}
     if not formulas:
         return raw
-    return raw._replace(frame=derived(raw.frame, formulas, raw.name, choice.label, choice.silo))
+    try:
+        return raw._replace(frame=derived(raw.frame, formulas, raw.name, choice.label, choice.silo))
+    except WrongField as problem:
+        own = (raw.name,) if set(problem.field) <= set(choice.derive.get(raw.name, {})) else ()
+        raise WrongField(("derive", *own, *problem.field), str(problem)) from problem
 
 
 def named_data_set(choice: Choice) -> Silos:
@@ -85,13 +90,23 @@ def named_data_set(choice: Choice) -> Silos:
 
 def kept_names(names: Sequence[str], choice: Choice) -> list[str]:
     """The silos that take part; unknown names are refused."""
-    for name in (*choice.silos, *choice.exclude):
-        if name not in names:
-            raise ValueError(f"there is no silo {name!r}{did_you_mean(name, names)}")
+    for where, given in (("silos", choice.silos), ("exclude", choice.exclude)):
+        for name in given:
+            if name not in names:
+                raise WrongField(("data", where), f"there is no silo {name!r}{did_you_mean(name, names)}")
     kept = [n for n in names if (not choice.silos or n in choice.silos) and n not in choice.exclude]
     if not kept:
         raise ValueError("no silo is left: name fewer in exclude")
     return kept
+
+
+def check_user(user: str, names: Sequence[str], choice: Choice) -> None:
+    """Refuse a user that is none of the silos that take part."""
+    if user in choice.exclude:
+        said = f"silo {user!r} is excluded, and can be no user then: take it out of exclude, or name another user"
+        raise WrongField(("study", "users"), said)
+    if user not in names:
+        raise WrongField(("study", "users"), f"there is no silo {user!r}{did_you_mean(user, names)}")
 
 
 def tables_of(choice: Choice) -> tuple[list[Raw], str]:
@@ -136,7 +151,7 @@ def options_of(choice: Choice, raws: Sequence[Raw]) -> Options:
     if choice.features:
         for name in choice.features:
             if name not in columns:
-                raise ValueError(f"there is no column {name!r}{did_you_mean(name, columns)}")
+                raise WrongField(("data", "features"), f"there is no column {name!r}{did_you_mean(name, columns)}")
         rest = [name for name in columns if name not in (*choice.features, choice.label)]
         options["drop"] = (*options.get("drop", ()), *rest)
         for kind in ("categorical", "numeric"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from confrere.checks import WrongField
 from confrere.data.intake.options import did_you_mean
 from confrere.data.intake.tidy import MISSING_WORDS
 
@@ -39,21 +40,31 @@ def derived(
     used: set[str] = set()
     made = []
     for name, formula in formulas.items():
-        where = f"silo {silo!r}: {name} = {formula!r}"
-        tree = parsed(formula, where)
-        columns = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
-        for column, what in ((label, "the label"), (silos, "the column of silos")):
-            check_untouched(column, what, name, columns, frame, where)
-        for column in columns:
-            if column not in frame.columns:
-                raise ValueError(f"{where}: there is no column {column!r}{did_you_mean(column, frame.columns)}")
-        values = {column: as_numbers(frame[column], where) for column in columns}
-        used |= {column for column, (_, is_date) in values.items() if is_date}
-        value = reckoned(tree.body, {column: numbers for column, (numbers, _) in values.items()}, where)
-        if not isinstance(value, pl.Series):
-            raise ValueError(f"{where}: it names no column")
-        made.append(finite(value, where).alias(name))
+        try:
+            value, dates = worked_out_for(frame, name, formula, f"silo {silo!r}: {name} = {formula!r}", label, silos)
+        except ValueError as problem:
+            raise WrongField((name,), str(problem)) from problem
+        used |= dates
+        made.append(value.alias(name))
     return frame.drop([c for c in used if c not in formulas]).with_columns(made)
+
+
+def worked_out_for(
+    frame: pl.DataFrame, name: str, formula: str, where: str, label: str | None, silos: str | None
+) -> tuple[pl.Series, set[str]]:
+    """One derived column, and the columns of dates that it is made from."""
+    tree = parsed(formula, where)
+    columns = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
+    for column, what in ((label, "the label"), (silos, "the column of silos")):
+        check_untouched(column, what, name, columns, frame, where)
+    for column in columns:
+        if column not in frame.columns:
+            raise ValueError(f"{where}: there is no column {column!r}{did_you_mean(column, frame.columns)}")
+    values = {column: as_numbers(frame[column], where) for column in columns}
+    value = reckoned(tree.body, {column: numbers for column, (numbers, _) in values.items()}, where)
+    if not isinstance(value, pl.Series):
+        raise ValueError(f"{where}: it names no column")
+    return finite(value, where), {column for column, (_, is_date) in values.items() if is_date}
 
 
 def parsed(formula: Any, where: str) -> ast.Expression:

@@ -1,19 +1,26 @@
 """`study.toml`: what to compare on which data. Unknown keys and wrong types are refused, with line and field."""
 
+import contextlib
 import os
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from confrere.checks import WrongField
 from confrere.data.choose import Choice, data_sets
+from confrere.data.intake.options import did_you_mean
 
 AlgorithmName = Literal[
     "auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tuned", "ditto", "weight_erosion"
 ]  # fmt: skip
 Count = Annotated[int, Field(ge=1)]
+ALL = "all"
+ALL_ALONE = "'all' stands alone: say all, or name the silos"
+NAMES = re.compile(r"'([^']*)'")
 FOR_NETWORKS = ["local", "fedavg", "fine_tuned", "weight_erosion"]
 
 
@@ -124,12 +131,26 @@ def read_config(path: str | os.PathLike[str]) -> Config:
 
 def checked(found: dict[str, Any], text: str, file: Path) -> Config:
     """The configuration, or every mistake with its line and field."""
+    lines = lines_of(text)
     try:
-        return Config.model_validate(found)
+        config = Config.model_validate(found)
     except ValidationError as problem:
-        lines = lines_of(text)
         mistakes = by_field(problem, found).items()
         raise ValueError("\n".join(complaint(field, errors, lines, file) for field, errors in mistakes)) from None
+    users = config.study.users
+    if ALL in users and users != ALL:
+        raise ValueError(f"{place_of(('study', 'users'), lines, file)}: study.users: {ALL_ALONE}")
+    return config
+
+
+@contextlib.contextmanager
+def told_by_line(file: Path) -> Iterator[None]:
+    """Say of a mistake that shows only with the data at hand in which line and field of a file it is."""
+    try:
+        yield
+    except WrongField as problem:
+        where = place_of(problem.field, lines_of(file.read_text(encoding="utf-8")), file)
+        raise ValueError(f"{where}: {'.'.join(problem.field)}: {problem}") from problem
 
 
 def by_field(problem: ValidationError, found: dict[str, Any]) -> dict[tuple[str, ...], list[Any]]:
@@ -164,16 +185,23 @@ def field_of(error: Any, found: Any) -> tuple[str, ...]:
     return tuple(field)
 
 
+def place_of(field: tuple[str, ...], lines: dict[tuple[str, ...], int], file: Path) -> str:
+    """The file, and the line of a field or of the table that it is in."""
+    line = next((lines[field[:n]] for n in range(len(field), 0, -1) if field[:n] in lines), None)
+    return f"{file}, line {line}" if line else str(file)
+
+
 def complaint(field: tuple[str, ...], errors: Sequence[Any], lines: dict[tuple[str, ...], int], file: Path) -> str:
     """One mistake in words."""
-    line = next((lines[field[:n]] for n in range(len(field), 0, -1) if field[:n] in lines), None)
-    where = f"{file}, line {line}" if line else str(file)
-    name = ".".join(field)
+    where, name = place_of(field, lines, file), ".".join(field)
     match errors[0]["type"]:
         case "extra_forbidden":
             return f"{where}: there is no field {name!r}{meant(field)}"
         case "missing":
             return f"{where}: the field {name!r} is missing"
+    if all(error["type"] == "literal_error" and isinstance(error["input"], str) for error in errors):
+        known = NAMES.findall(errors[0]["ctx"]["expected"])
+        return f"{where}: {name}: there is no {errors[0]['input']!r}{did_you_mean(errors[0]['input'], known)}"
     wanted = list(dict.fromkeys(map(in_words, errors)))
     if WORDS["float_type"] in wanted:
         wanted = [words for words in wanted if words != WORDS["int_type"]]
@@ -195,8 +223,6 @@ def in_words(error: Any) -> str:
 
 def meant(field: Sequence[str]) -> str:
     """What the name of a field may have been meant to be."""
-    from confrere.data.intake.options import did_you_mean
-
     parts: dict[str, type[Part]] = {"data": DataPart, "study": StudyPart}
     there = parts.get(field[0], Config) if len(field) > 1 else Config
     return did_you_mean(field[-1], list(there.model_fields))

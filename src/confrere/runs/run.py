@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from confrere import algorithms, models
 from confrere.answers.personalise import fitting_model
-from confrere.data.choose import chosen_silos
+from confrere.data.choose import check_user, chosen_silos
 from confrere.data.fetch import DataNotFound
 from confrere.data.silos import Silos
 from confrere.disk import write_through, write_whole
@@ -102,7 +102,7 @@ def study_of(config: Config, silos: Silos) -> Study:
     model = model_of(config, silos)
     makers: dict[str, Any] = {name: maker_of(name, model) for name in part.algorithms}
     for user in [] if part.users == "all" else part.users:
-        silos.index(user)
+        check_user(user, silos.names, config.choice())
     return Study(
         silos, model, makers, users=part.users, seeds=part.seeds, grid=part.grid, rounds=part.rounds, others=part.others
     )

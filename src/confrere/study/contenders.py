@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confrere.algorithms import ridge_local
+from confrere.checks import WrongField
 from confrere.core import Bound, Recipe
+from confrere.data.intake.options import did_you_mean
 from confrere.models import Model
 
 LEARNING_RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what is tried for a required `lr` that the grid does not name
@@ -83,15 +85,21 @@ def own_name(given: Given) -> str:
 
 def check_grid(grid: Grid, named: Mapping[str, Given]) -> None:
     """Refuse names in the grid that no algorithm has."""
+    every = list(dict.fromkeys(number for given in named.values() for number in open_numbers(given)))
     for key, values in grid.items():
-        if isinstance(values, Mapping):
-            if key not in named:
-                raise ValueError(f"the grid names {key!r}, which is none of the algorithms: {', '.join(named)}")
-            unknown = [name for name in values if name not in open_numbers(named[key])]
-            if unknown:
-                raise ValueError(f"the grid of {key!r} names {unknown[0]!r}, which is none of its numbers")
-        elif not any(key in open_numbers(given) for given in named.values()):
-            raise ValueError(f"the grid names {key!r}, which is a number of none of the algorithms: {', '.join(named)}")
+        if not isinstance(values, Mapping):
+            if key not in every:
+                said = f"{key!r}, which is a number of none of the algorithms ({', '.join(named)})"
+                raise WrongField(("study", "grid", key), f"the grid names {said}{did_you_mean(key, every)}")
+            continue
+        if key not in named:
+            said = f"the grid names {key!r}, which is none of the algorithms{did_you_mean(key, named)}"
+            raise WrongField(("study", "grid", key), said)
+        numbers = open_numbers(named[key])
+        for name in values:
+            if name not in numbers:
+                said = f"the grid of {key!r} names {name!r}, which is none of its numbers{did_you_mean(name, numbers)}"
+                raise WrongField(("study", "grid", key, name), said)
 
 
 def open_numbers(given: Given) -> tuple[str, ...]:
