@@ -87,7 +87,7 @@ def test_check_names_no_rare_level_of_others_and_shows_no_mean_that_tells_of_few
     assert not any(word in done.stdout for word in ("rare", "tribe=x", '"x"'))
     seen = json.loads(done.stdout)
     a, b, c = (seen["silos"][name] for name in "abc")
-    assert a["columns"]["tribe"]["levels"] == {"usual": None, "other (2 levels)": None}
+    assert a["columns"]["tribe"]["levels"] == {"other levels": None}
     assert b["columns"]["tribe"]["levels"] == {"usual": 20, "second": 20}
     assert a["columns"]["hiv"]["mean"] is a["columns"]["hiv"]["std"] is None
     assert a["columns"]["age"]["mean"] == pytest.approx((np.arange(40.0) ** 2).mean())
@@ -258,7 +258,7 @@ BAD = {
     "wrong delimiter": (b"age:ill:clinic\n1:no:a\n2:yes:b\n", "no silo column 'clinic'"),
     "Latin-1": ("age,ill,clinic\n1,no,Z\u00fcrich\n2,yes,b\n".encode("latin-1"), "not in UTF-8"),
     "one class": (b"age,ill,clinic\n1,no,a\n2,no,b\n3,no,b\n", "only one class"),
-    "no such silo": (b"age,ill,clinic\n1,no,x\n2,yes,b\n3,no,b\n", "no silo 'a'"),
+    "no such silo": (b"age,ill,clinic\n" + b"1,no,x\n2,yes,b\n3,no,b\n" * 5, "no silo 'a'"),
     "nameless silo": (b"age,ill,clinic\n1,no,\n2,yes,b\n3,no,a\n", "no value in the silo column"),
 }
 

@@ -160,3 +160,64 @@ def test_each_split_shares_anew_and_the_record_says_what_its_own_features_rest_o
 
 def test_arrays_share_nothing():
     assert cf.Silos.from_arrays([([[0.0], [1.0]], [0, 1])]).shared == ()
+
+
+def with_a_tiny_silo(last):
+    """Two clinics with many rows, and one whose rows are `last`."""
+    many = rows().drop(columns="name").astype({"age": object, "bp": object})
+    return pd.concat([many, pd.DataFrame([{"site": "tiny", "ill": 1, **row} for row in last])], ignore_index=True)
+
+
+@pytest.mark.filterwarnings("ignore::confrere.data.DataWarning")
+@pytest.mark.parametrize("scale", ["shared", "silo", None])
+def test_what_a_tiny_silo_says_does_not_depend_on_its_rows(monkeypatch, scale):
+    said = []
+    for last in [{"age": 61, "bp": 140.5, "cp": "p"}], [{"age": 0}] * 3 + [{"bp": 1.0, "cp": "new"}]:
+        wire = Wire()
+        monkeypatch.setattr(messages, "gather", wire.gather)
+        options = {"label": "ill", "silo": "site", "scale": scale, "min_level": 5}
+        silos = cf.Silos.from_table(with_a_tiny_silo(last), **options)
+        texts = [text for _, text in wire.texts if json.loads(text)["silo"] == "tiny"]
+        said.append((texts, [entry for entry in silos.shared if entry.silo == "tiny"]))
+    assert said[0] == said[1]
+    assert [(entry.what, entry.count) for entry in said[0][1]] == [
+        ("its name", 1), ("names of columns", 3), ("kinds of columns", 3), ("kind of the label", 1),
+        ("names of the classes", 1),
+    ]  # fmt: skip
+
+
+def test_the_common_line_is_made_without_tiny_silos():
+    table = with_a_tiny_silo([{"age": 61, "bp": 140.5, "cp": "p"}])
+    large = table[table["site"] != "tiny"]
+    silos, others = (cf.Silos.from_table(t, label="ill", silo="site", min_level=5) for t in (table, large))
+    assert silos.encoding.columns == others.encoding.columns
+    age = large["age"].astype(float)
+    assert silos["tiny"].X[0, 0] == pytest.approx((61 - age.mean()) / age.std(ddof=0))
+
+
+def test_a_column_that_no_silo_may_tell_of_is_left_out_or_zero_and_a_note_says_why():
+    x = [None] * 8 + [1.0, 2.0, 3.0, 4.0] * 2
+    table = pd.DataFrame({"age": range(16), "x": x, "y": [0, 1] * 8, "s": [*"aabb"] * 4})
+    with pytest.warns(DataWarning, match="'x' is known in fewer than 5 rows of every silo.*lower min_level"):
+        silos = cf.Silos.from_table(table, label="y", silo="s", min_level=5)
+    assert silos.feature_names == ("age",)
+    dealt = cf.Silos.from_table(table, label="y", silo="s", min_level=4).divide(cf.data.splits.iid(4))
+    assert "x" not in dealt.feature_names
+    assert any("'x' has no silo of which enough rows know it (min_level)" in note for note in dealt.notes)
+    with pytest.raises(ValueError, match="fewer than 9 training rows of every silo"):
+        cf.Silos.from_table(table, label="y", silo="s", min_level=9)
+
+
+def test_a_split_with_too_few_training_rows_to_tell_of_a_column_says_so():
+    table = pd.DataFrame(
+        {"age": range(20), "x": [1.0, 2.0, None, None] * 5, "y": [0, 1, 1, 0] * 5, "s": [*"aaaaaaaaaabbbbbbbbbb"]}
+    )
+    silos = cf.Silos.from_table(table, label="y", silo="s", min_level=5).split(test=0.4, seed=0)
+    assert "x" in silos.encoding.silent
+    assert any("fewer than 5 training rows of each silo know x" in note for note in silos.notes)
+    assert not any("training values of 'x'" in entry.what for entry in silos.shared)
+
+
+def test_what_a_tiny_silo_does_not_tell_must_agree_with_the_others():
+    with pytest.raises(ValueError, match="'cp' is categorical in the other silos, but numeric in silo 'tiny'"):
+        cf.Silos.from_table(with_a_tiny_silo([{"cp": 3}]), label="ill", silo="site", min_level=5)

@@ -1,10 +1,14 @@
 """What is said to be odd about silos is so, and gives nobody away."""
 
+import itertools
+
 import polars as pl
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import confrere as cf
-from confrere.data.overview import overview
+from confrere.data.overview import overview, told
 
 
 def quirks_of(label, x=None, **options):
@@ -53,3 +57,41 @@ def test_values_taken_as_missing_in_a_small_silo_are_some():
     table = pl.DataFrame({"x": [0.0] * 4 + [0.0, *range(1, 9)], "y": [0, 1] * 6 + [1], "s": ["a"] * 4 + ["b"] * 9})
     notes = cf.Silos.from_table(table, label="y", silo="s", missing={"x": [0]}).notes
     assert "silo 'a': x = 0 is taken as missing (in some rows)" in notes
+
+
+@pytest.mark.parametrize("labels", [["u"], ["v"] * 4, ["u", "v", "w"]])
+@pytest.mark.parametrize("x", [3.5, None])
+def test_of_a_tiny_silo_the_overview_is_the_same_whatever_its_rows_hold(labels, x):
+    def seen(labels, x, level):
+        rows, many = len(labels), {"x": [float(i**3 % 101) for i in range(60)], "k": [*"pq"] * 30, "y": [*"uvw"] * 20}
+        tiny = {"x": [x] * rows, "k": [level, *["p"] * (rows - 1)], "y": labels, "s": ["a"] * rows}
+        table = pl.DataFrame({name: [*tiny[name], *(many | {"s": ["b"] * 60})[name]] for name in tiny})
+        return overview(cf.Silos.from_table(table, label="y", silo="s", min_level=5))
+
+    found = seen(labels, x, None)
+    assert found["silos"]["a"] == seen(["w", "w"], 1.0, "z")["silos"]["a"]
+    assert found["silos"]["a"]["label"] == {"u": None, "v": None, "w": None}
+    assert found["silos"]["a"]["columns"]["k"] == {"kind": "categorical", "known": None, "missing": None, "few": "rows"}
+
+
+@example([1, 1, 1, 0])
+@example([3, 3, 1])
+@example([3, 2, 2])
+@given(st.lists(st.integers(0, 7), min_size=2, max_size=4).filter(lambda counts: sum(counts) >= 3))
+@settings(max_examples=30, deadline=None)
+def test_no_small_count_follows_from_what_is_told_and_the_number_of_rows(counts):
+    least, rows = 3, sum(counts)
+    shown = told(dict(enumerate(counts)), least)
+    others = [c for c in itertools.product(range(rows + 1), repeat=len(counts)) if sum(c) == rows]
+    alike = [c for c in others if told(dict(enumerate(c)), least) == shown]
+    for i, count in enumerate(counts):
+        if 0 < count < least:
+            assert len({c[i] for c in alike}) > 1
+
+
+def test_gaps_that_are_hidden_do_not_follow_from_the_counts_of_levels():
+    table = pl.DataFrame({"k": [*"pq"] * 20 + [None] * 3, "y": [0] * 20 + [1] * 23, "s": ["a"] * 43})
+    seen = overview(cf.Silos.from_table(table, label="y", silo="s"))["silos"]["a"]["columns"]["k"]
+    assert seen == {
+        "kind": "categorical", "known": None, "missing": None, "few": "missing", "levels": {"p": None, "q": None},
+    }  # fmt: skip

@@ -74,7 +74,7 @@ def show(report: dict[str, Any]) -> None:
         table.add_row(
             name + mine,
             few if silo["rows"] is None else str(silo["rows"]),
-            in_words(silo["label"], few),
+            "hidden" if silo["rows"] is None else in_words(silo["label"], few),
             ", ".join(lacking(silo)) or "none",
         )
     screen.print(table)
@@ -108,7 +108,7 @@ def in_words(label: dict[str, Any], few: str) -> str:
         return few if label["mean"] is None else f"mean {label['mean']:.4g}, std {label['std']:.3g}"
     told = [f"{name} {count}" for name, count in label.items() if count is not None]
     hidden = [name for name, count in label.items() if count is None]
-    return ", ".join([*told, f"{' and '.join(hidden)} hidden (one is {few})"] if hidden else told)
+    return ", ".join([*told, f"{' and '.join(hidden)} hidden (some {few})"] if hidden else told)
 
 
 def gaps(columns: dict[str, dict[str, Any] | None], few: str) -> str:
@@ -125,5 +125,5 @@ def gap(found: dict[str, Any] | None, few: str) -> str:
     if found is None:
         return "absent"
     if found["missing"] is None:
-        return few if found["few"] == "missing" else f"all but {few}"
+        return f"all but {few}" if found["few"] == "known" else few
     return str(found["missing"])

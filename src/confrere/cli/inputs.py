@@ -42,7 +42,9 @@ Scale = Annotated[
 MinLevel = Annotated[
     int,
     typer.Option(
-        min=1, help="Levels that fewer rows of a silo have are not named by it, but share one (not in named data sets)."
+        min=1,
+        help="Levels that fewer rows of a silo have are not named by it, but share one, and of columns that fewer know "
+        "nothing is told (not in named data sets).",
     ),
 ]
 Task = Annotated[

@@ -1,12 +1,13 @@
 """An overview of silos: what the intake understood of each, without giving anybody away.
 
-Of a silo that is not one's own only counts and statistics over a minimum number of rows are told. A count below it is
-hidden, and so is the smallest of the others beside it: else it could be found by subtraction. Levels that fewer rows
-have are not even named, and where a number has two or three values, its mean and spread would tell how many rows have
-each: they are hidden if one of these is rare.
+Of a silo that is not one's own only counts and statistics over a minimum number of rows are told, and of a silo with
+fewer rows nothing but the names of its columns. A count below the minimum is hidden, and so are the zeros and the
+smallest of the others beside it: else it could be found by subtraction, or by counting who is left. Hidden levels are
+not even named, nor is it said how many they are. Where a number has two or three values, its mean and spread would tell
+how many rows have each: they are hidden if one of these is rare.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
         "features": list(silos.feature_names), "least": least, "own": own,
         "silos": {
             silo.name: of_silo(silo, silos, tables.get(silo.name), 0 if silo.name == own else least)
+            if silo.name == own or len(silo.y) >= least
+            else of_tiny_silo(silo, silos, tables.get(silo.name))
             for silo in silos.silos
         },
         "shared": len(silos.shared), "notes": list(silos.notes),
@@ -49,9 +52,8 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
 
 
 def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int) -> dict[str, Any]:
-    """One silo: its rows, its labels and its columns."""
-    rows = len(silo.y) if len(silo.y) >= least else None
-    found: dict[str, Any] = {"rows": rows, "label": of_label(silo.y, silos, least)}
+    """One silo with enough rows: how many they are, its labels and its columns."""
+    found: dict[str, Any] = {"rows": len(silo.y), "label": of_label(silo.y, silos, least)}
     if table is None:
         found["columns"] = {name: of_numbers(silo.X[:, j], least) for j, name in enumerate(silos.feature_names)}
         return found | {"absent": []}
@@ -60,13 +62,38 @@ def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int) -> dict[s
     return found | {"columns": columns, "absent": list(absent)}
 
 
+def of_tiny_silo(silo: Silo, silos: Silos, table: Table | None) -> dict[str, Any]:
+    """A silo with so few rows that all is hidden: the same whatever they hold."""
+    agreed = silos.source.plan.columns if isinstance(silos.source, Tables) else {}
+    absent = silos.encoding.absent.get(silo.name, ()) if silos.encoding else ()
+    names = silos.feature_names if table is None else [n for n in table.columns.columns if n not in absent]
+    kinds = dict.fromkeys(names, "numeric") if table is None else {n: agreed.get(n, "left out") for n in names}
+    classes = classes_of(silos)
+    return {
+        "rows": None,
+        "label": dict.fromkeys(("mean", "std") if classes is None else map(str, classes)),
+        "columns": {n: {"kind": kind, "known": None, "missing": None, "few": "rows"} for n, kind in kinds.items()},
+        "absent": list(absent),
+    }
+
+
+def classes_of(silos: Silos) -> Sequence[Any] | None:
+    """The names of the classes, or their numbers; none if the label is an amount."""
+    if silos.label_names is not None:
+        return silos.label_names
+    if any(silo.y.dtype.kind not in "biu" for silo in silos.silos):
+        return None
+    values = np.unique(np.concatenate([silo.y for silo in silos.silos]))
+    return values.tolist() if len(values) <= MOST_LEVELS else None
+
+
 def of_label(y: np.ndarray, silos: Silos, least: int) -> dict[str, Any]:
     """How many rows of each class; of an amount, its mean and spread."""
-    if silos.label_names is None and not (y.dtype.kind in "biu" and len(np.unique(y)) <= MOST_LEVELS):
+    classes = classes_of(silos)
+    if classes is None:
         return of_numbers(y, least)
-    names = silos.label_names or tuple(str(c) for c in range(int(y.max()) + 1))
-    counts = np.bincount(y.astype(int), minlength=len(names))
-    return told(dict(zip(names, counts.tolist(), strict=True)), least)
+    numbers = range(len(classes)) if silos.label_names is not None else classes
+    return told({str(name): int((y == number).sum()) for name, number in zip(classes, numbers, strict=True)}, least)
 
 
 def of_column(table: Table, name: str, least: int) -> dict[str, Any]:
@@ -79,8 +106,11 @@ def of_column(table: Table, name: str, least: int) -> dict[str, Any]:
         return {"kind": table.kinds.get(name, "text"), **gaps}
     levels = dict(column.drop_nulls().value_counts(sort=True).iter_rows())
     if len(levels) > MOST_LEVELS:
-        return {"kind": "categorical", **gaps, "levels": len(levels)}
-    return {"kind": "categorical", **gaps, "levels": named(levels, least)}
+        return {"kind": "categorical", **gaps, "levels": sum(count >= least for count in levels.values())}
+    shown = named(levels, least)
+    if gaps["missing"] is None:  # it would follow from the counts of all levels
+        shown = dict.fromkeys(shown)
+    return {"kind": "categorical", **gaps, "levels": shown}
 
 
 def of_numbers(values: np.ndarray, least: int) -> dict[str, Any]:
@@ -109,28 +139,26 @@ def gaps_of(known: int, missing: int, least: int) -> dict[str, int | str | None]
 
 
 def named(levels: Mapping[str, int], least: int) -> dict[str, int | None]:
-    """Counts by level; levels that are rare are not named, only how many they are.
+    """Counts by level; what is hidden is not named, and together so many rows that it tells of no small group.
 
     >>> named({"white": 40, "asian": 9, "samoan": 1, "maori": 2}, least=5)
-    {'white': 40, 'asian': None, 'other (2 levels)': None}
+    {'white': 40, 'other levels': None}
     """
     counts = told(levels, least)
-    rare = [level for level, count in levels.items() if count < least]
-    shown = {level: count for level, count in counts.items() if level not in rare}
-    if not rare:
-        return shown
-    what = f"other ({len(rare)} level{'s' * (len(rare) > 1)})"
-    return shown | {what: None}
+    shown = {level: count for level, count in counts.items() if count is not None}
+    return shown if len(shown) == len(counts) else {**shown, "other levels": None}
 
 
 def told(counts: Mapping[str, int], least: int) -> dict[str, int | None]:
     """Counts of which none gives away a small group, also not by subtraction from the sum.
 
-    >>> told({"a": 40, "b": 3, "c": 60}, least=5)
-    {'a': None, 'b': None, 'c': 60}
+    Zeros are hidden beside a small count: if five classes are hidden, of five rows, and none is 0, each has one row. So
+    is the smallest large one, which any of the hidden ones may then be.
+
+    >>> told({"a": 40, "b": 3, "c": 60, "d": 0}, least=5)
+    {'a': None, 'b': None, 'c': 60, 'd': None}
     """
-    small = [name for name, count in counts.items() if 0 < count < least]
-    if (small and sum(counts[name] for name in small) < least) or len(small) == 1:
-        rest = sorted((name for name in counts if name not in small and counts[name] > 0), key=lambda n: counts[n])
-        small += rest[:1]
-    return {name: None if name in small else int(count) for name, count in counts.items()}
+    if not any(0 < count < least for count in counts.values()):
+        return dict(counts)
+    smallest_large = min((count for count in counts.values() if count >= least), default=least)
+    return {name: None if count <= smallest_large else count for name, count in counts.items()}

@@ -98,7 +98,8 @@ class Silos:
         the values that mean that there is none, such as `{"chol": [0]}`. `scale` standardises numbers with statistics
         that silos share, each silo with its own ("silo": none leave it), or not at all (None). `task` is guessed from
         the label: text, booleans and few whole numbers are classes. A level seen in fewer than `min_level` training
-        rows of a silo is not named by it. `silos.shared` lists what left the silos, `silos.notes` what was noticed.
+        rows of a silo is not named by it, and of a column that fewer know it says nothing: mean and scale are then
+        those of the other silos. `silos.shared` lists what left the silos, `silos.notes` what was noticed.
 
         >>> import polars as pl, confrere as cf
         >>> table = pl.DataFrame(

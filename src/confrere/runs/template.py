@@ -12,7 +12,7 @@ path = "{path}"  # a table, a folder with one file per silo, a list of files, or
 # categorical = ["cp"]             # these hold codes, not numbers
 # missing = {{ chol = [0] }}         # values that mean that there is none
 # scale = "shared"                 # or "silo": each silo standardises by itself, and nothing leaves it for that
-# min_level = 5                    # levels that fewer rows of a silo have share one; not for data sets with a name
+# min_level = 5                    # a silo does not tell what fewer rows have or know; not for data sets with a name
 # task = "classification"          # or "regression"; told from the label if it is not said
 
 # [derive]                         # columns made from others: dates and arithmetic only

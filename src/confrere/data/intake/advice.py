@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from confrere.data.intake import messages
+from confrere.data.intake.layout import often_known
 from confrere.data.intake.messages import Distance, Looks
 from confrere.data.intake.survey import Plan
 from confrere.data.intake.tidy import Table, how_many, nameless
@@ -36,25 +37,28 @@ class Told(NamedTuple):
     distances: tuple[Distance, ...]
 
 
-def ask(tables: Sequence[Table], plan: Plan) -> Told:
-    """The exchange: what numeric columns look like, and how far from 0 they are where a silo has nothing but zeros."""
-    looks = messages.gather(look(table, plan) for table in tables)
+def ask(tables: Sequence[Table], plan: Plan, least: int) -> Told:
+    """The exchange: what numeric columns look like, and how far from 0 they are where a silo has nothing but zeros.
+
+    No silo tells of a column that fewer than `least` of its rows know.
+    """
+    looks = messages.gather(look(table, plan, least) for table in tables)
     asked = {name for message in looks for name, zeros in message.zeros.items() if zeros}
-    return Told(looks, messages.gather(distance(table, plan, asked) for table in tables) if asked else ())
+    return Told(looks, messages.gather(distance(table, plan, asked, least) for table in tables) if asked else ())
 
 
-def look(table: Table, plan: Plan) -> Looks:
+def look(table: Table, plan: Plan, least: int) -> Looks:
     """Inside a silo: which numeric columns may be codes, and which are 0 throughout."""
-    names = numeric_columns(table, plan)
+    names = often_known(table.columns, numeric_columns(table, plan), least)
     whole = {name: whole_values(table.columns[name]) for name in names}
     several = {name: count > 2 for name, count in whole.items() if count <= MOST_CODES}
     zeros = {name: whole[name] == 1 and all_zeros(known_values(table, name)) for name in names}
     return Looks(table.name, {name: name in several for name in names}, several, zeros)
 
 
-def distance(table: Table, plan: Plan, asked: Collection[str]) -> Distance:
+def distance(table: Table, plan: Plan, asked: Collection[str], least: int) -> Distance:
     """Inside a silo: of the columns asked for, whether values are many and far from 0."""
-    names = [name for name in numeric_columns(table, plan) if name in asked]
+    names = [name for name in often_known(table.columns, numeric_columns(table, plan), least) if name in asked]
     return Distance(table.name, {name: far_from_zero(known_values(table, name)) for name in names})
 
 

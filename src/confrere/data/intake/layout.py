@@ -5,13 +5,13 @@ compared and averaged. A feature that no training row of a split shows is zero i
 if it were not there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from confrere.data.intake.encoding import Category, Encoding, Number
-from confrere.data.intake.messages import Layout, Levels
+from confrere.data.intake.messages import Layout, Levels, Summary
 from confrere.data.intake.options import Options
 from confrere.data.intake.survey import Plan, sorted_levels
 from confrere.data.intake.tidy import Table
@@ -21,9 +21,8 @@ MANY_LEVELS = 100
 
 def lay_out(table: Table, plan: Plan, options: Options) -> Layout:
     """Inside a silo: the levels that occur often enough, and the columns with gaps."""
-    categorical = own_columns(table, plan, "categorical")
-    levels = {name: named_levels(table.columns[name], options.min_level) for name in categorical}
-    return Layout(table.name, gaps(table.columns, plan), levels)
+    missing = gaps(table.columns, plan, options.min_level)
+    return Layout(table.name, missing, all_levels(table.columns, table, plan, options))
 
 
 def own_columns(table: Table, plan: Plan, kind: str) -> list[str]:
@@ -31,10 +30,28 @@ def own_columns(table: Table, plan: Plan, kind: str) -> list[str]:
     return [name for name, held in plan.columns.items() if held == kind and name in table.kinds]
 
 
-def gaps(rows: pl.DataFrame, plan: Plan) -> dict[str, bool]:
-    """Whether values are missing, column by column."""
+def often_known(rows: pl.DataFrame, names: Sequence[str], least: int) -> list[str]:
+    """The columns of which at least so many values are known."""
+    return [name for name in names if rows.height - rows[name].null_count() >= least]
+
+
+def all_levels(rows: pl.DataFrame, table: Table, plan: Plan, options: Options) -> dict[str, Levels]:
+    """The levels of the categorical columns that enough rows know."""
+    names = often_known(rows, own_columns(table, plan, "categorical"), options.min_level)
+    return {name: named_levels(rows[name], options.min_level) for name in names}
+
+
+def gaps(rows: pl.DataFrame, plan: Plan, least: int) -> dict[str, bool]:
+    """Whether values are missing, column by column; nothing is said of fewer rows than `least`."""
+    if rows.height < least:
+        return {}
     nulls = {column.name: column.null_count() for column in rows.get_columns()}
     return {name: nulls[name] > 0 for name in plan.columns if name in nulls}
+
+
+def lacks(message: Layout | Summary, name: str, absent: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a silo says that values are missing, or has no such column; one that does not say counts as without."""
+    return message.missing.get(name, name in absent.get(message.silo, ()))
 
 
 def named_levels(column: pl.Series, least: int) -> Levels:
@@ -48,7 +65,7 @@ def common_layout(layouts: Sequence[Layout], plan: Plan, options: Options, class
     """From what all silos said: an encoding that has all features, but no statistics yet."""
 
     def column(name: str, kind: str) -> Number | Category:
-        missing = any(message.missing.get(name, True) for message in layouts)
+        missing = any(lacks(message, name, plan.absent) for message in layouts)
         if kind == "numeric":
             return Number(name, None, False, missing)
         given = [message.levels[name] for message in layouts if name in message.levels]
@@ -75,8 +92,8 @@ def without_constants(first: Encoding) -> Encoding:
     return replace(first, columns=tuple(c for c in map(settled, first.columns) if c.features), silent=())
 
 
-def remarks_on(first: Encoding) -> list[str]:
-    """What is to be said about columns that vary too little or too much."""
+def remarks_on(first: Encoding, untold: Collection[str]) -> list[str]:
+    """What is to be said about columns that vary too little or too much, or are too rarely known to be told of."""
     remarks: list[str] = []
     for column in first.columns:
         constant = column.constant or column.name in first.silent
@@ -84,6 +101,7 @@ def remarks_on(first: Encoding) -> list[str]:
             kept = f", only {column.name}=missing is kept" if column.missing else ""
             rare = isinstance(column, Category) and column.other and not column.levels
             why = "no level that enough rows of a silo have (min_level)" if rare else "the same value in all rows"
+            why = "no silo of which enough rows know it (min_level)" if column.name in untold else why
             remarks.append(f"column {column.name!r} has {why} and is left out{kept}")
         elif isinstance(column, Category) and len(column.levels) > MANY_LEVELS:
             remarks.append(

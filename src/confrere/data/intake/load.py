@@ -13,7 +13,7 @@ from confrere.data.intake import messages
 from confrere.data.intake.advice import advise, ask
 from confrere.data.intake.options import Options, check_name, check_named, did_you_mean
 from confrere.data.intake.read import PARQUET, TEXT, read
-from confrere.data.intake.survey import Plan, agree, class_names, common_classes, label_levels, survey
+from confrere.data.intake.survey import Plan, agree, check_kinds, class_names, common_classes, label_levels, survey
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import (
     TELLING,
@@ -129,13 +129,15 @@ def load(
     tidied, unlabelled = zip(*(tidy(raw, options) for raw in raws), strict=True)
     surveys = messages.gather(survey(table, options) for table in tidied)
     plan = agree(surveys, options)
+    for table in tidied:
+        check_kinds(table, plan)
     said = messages.gather(class_names(table, options) for table in tidied) if plan.classes else ()
     classes = common_classes(said, options) if plan.classes else None
     tables = tuple(settle(table, classes) for table in tidied)
     check_labels(tables, options)
     opening = tuple(entry for message in (*surveys, *said) for entry in messages.record(message))
     source = Tables.open(tables, options, plan, classes, origin, kind, opening)
-    told = ask(tables, plan)
+    told = ask(tables, plan, options.min_level)
     asked = (entry for message in (*told.looks, *told.distances) for entry in messages.record(message))
     source = replace(source, opening=(*source.opening, *asked))
     silos = source.all_for_training()

@@ -19,8 +19,9 @@ from confrere.data.source import Shared
 class Survey(NamedTuple):
     """Which columns a silo has, what they hold, and what its label looks like ("text", "codes" or "numbers").
 
-    Of categories with few known values the silo cannot tell whether they are names: it says how many values are known
-    and how many of them differ, so that this can be told from all silos' counts.
+    A column that fewer than `min_level` rows know is said to be empty. Of categories with few known values the silo
+    cannot tell whether they are names: it says how many values are known and how many of them differ, so that this can
+    be told from all silos' counts.
     """
 
     silo: str
@@ -52,7 +53,10 @@ class Levels(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What decides on the features, from all rows of a silo: column by column, of those that it has."""
+    """What decides on the features, from all rows of a silo: column by column, of those that it has.
+
+    Nothing is said of gaps if there are fewer than `min_level` rows, nor of levels if fewer know them.
+    """
 
     silo: str
     missing: Mapping[str, bool]
@@ -60,7 +64,7 @@ class Layout(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a silo says about its training rows: column by column, of those that it has."""
+    """What a silo says about its training rows: column by column, of those that it has and that enough rows know."""
 
     silo: str
     missing: Mapping[str, bool]

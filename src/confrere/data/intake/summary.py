@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confrere.data.intake.encoding import Category, Encoding, Line, Number
-from confrere.data.intake.layout import gaps, named_levels, own_columns
+from confrere.data.intake.layout import all_levels, gaps, lacks, often_known, own_columns
 from confrere.data.intake.messages import Moments, Summary
 from confrere.data.intake.options import Options
 from confrere.data.intake.survey import Plan
@@ -51,11 +51,12 @@ def statistics(table: Table, names: Sequence[str], train: np.ndarray) -> Statist
 
 
 def summarise(table: Table, plan: Plan, train: np.ndarray, options: Options) -> Summary:
-    """Inside a silo: what the others need to know about its training rows, and no more."""
-    numeric = own_columns(table, plan, "numeric")
-    categorical = own_columns(table, plan, "categorical")
+    """Inside a silo: what the others need to know about its training rows, and no more.
+
+    Of a column that fewer than `min_level` of them know nothing is said: one row's sum would be the row itself.
+    """
     rows = table.columns.filter(train) if table.columns.width else table.columns
-    levels = {name: named_levels(rows[name], options.min_level) for name in categorical}
+    numeric = often_known(rows, own_columns(table, plan, "numeric"), options.min_level)
     found = statistics(table, numeric, train)
     moments: dict[str, Moments] = {}
     varies: dict[str, bool] = {}
@@ -65,7 +66,8 @@ def summarise(table: Table, plan: Plan, train: np.ndarray, options: Options) -> 
             moments[name] = Moments(int(found.count[j]), float(found.sum[j]), squares)
         if options.scale != "shared":
             varies[name] = bool(found.squares[j] > 0)
-    return Summary(table.name, gaps(rows, plan), moments, varies, levels)
+    missing = gaps(rows, plan, options.min_level)
+    return Summary(table.name, missing, moments, varies, all_levels(rows, table, plan, options))
 
 
 def own_lines(table: Table, plan: Plan, train: np.ndarray) -> dict[str, Line]:
@@ -91,7 +93,7 @@ def combine(messages: Sequence[Summary], layout: Encoding) -> Encoding:
         else:
             columns.append(column)
             silent += unseen(column, messages)
-        if column.missing and not any(message.missing.get(column.name, True) for message in messages):
+        if column.missing and not any(lacks(message, column.name, layout.absent) for message in messages):
             silent.append(column.features[-1])
     return replace(layout, columns=tuple(columns), silent=tuple(silent))
 
@@ -103,14 +105,18 @@ def common_line(name: str, messages: Sequence[Summary]) -> tuple[Line | None, bo
     if not given:
         return None, not varies
     count = sum(moments.count for moments in given)
-    if count == 0:
-        return Line(0.0, 0.0, 1.0), True
     mean = sum(moments.sum for moments in given) / count
     between = between_silos(given, mean)
     if any(moments.squares is None for moments in given):
         return Line(mean, 0.0, 1.0), not varies and between == 0
     scale = float(np.sqrt((sum(moments.squares or 0.0 for moments in given) + between) / count))
     return Line(mean, mean, scale or 1.0), scale == 0
+
+
+def untold(messages: Sequence[Summary], plan: Plan) -> set[str]:
+    """Columns of which no silo says anything, as too few of its training rows know them."""
+    told = {name for m in messages for name in (*m.moments, *m.varies, *m.levels)}
+    return set(plan.columns) - told
 
 
 def unseen(column: Category, messages: Sequence[Summary]) -> list[str]:
@@ -126,8 +132,8 @@ def unseen(column: Category, messages: Sequence[Summary]) -> list[str]:
 
 def between_silos(given: Sequence[Moments], mean: float) -> float:
     """The sum of n_i (m_i - m)^2; 0 where means differ by no more than the rounding of their sums."""
-    own = np.array([moments.sum / moments.count for moments in given if moments.count > 0])
-    weights = np.array([moments.count for moments in given if moments.count > 0])
+    own = np.array([moments.sum / moments.count for moments in given])
+    weights = np.array([moments.count for moments in given])
     if np.ptp(own) <= 1e-14 * np.abs(own).max():
         return 0.0
     return float(weights @ (own - mean) ** 2)

@@ -27,9 +27,14 @@ class Plan:
 
 
 def survey(tidied: Tidied, options: Options) -> Survey:
-    """Inside a silo: which columns there are and what they hold. A free text is called so, its words stay."""
+    """Inside a silo: which columns there are and what they hold. A free text is called so, its words stay.
+
+    A column that fewer than `min_level` rows know is said to be empty: what it holds would be about these few.
+    """
 
     def kind(name: str, found: Kind) -> Kind:
+        if len(tidied.columns) - tidied.columns[name].null_count() < options.min_level:
+            return "empty"
         free = found == "categorical" and name not in options.categorical and is_free_text(tidied.columns[name])
         return "text" if free else found
 
@@ -72,7 +77,8 @@ def agree(surveys: Sequence[Survey], options: Options) -> Plan:
         if kind in ("numeric", "categorical"):
             columns[name] = kind
         else:
-            left_out[name] = WHY_LEFT_OUT[kind].format(column=name)
+            why = RARE if kind == "empty" and options.min_level > 1 else WHY_LEFT_OUT[kind]
+            left_out[name] = why.format(column=name, least=options.min_level)
     absent = {m.silo: tuple(n for n in columns if n not in m.kinds) for m in surveys}
     return Plan(columns, left_out, absent, are_classes(surveys, options))
 
@@ -83,6 +89,26 @@ WHY_LEFT_OUT: dict[Kind, str] = {
     "name it in drop, or in categorical if it is a category",
     "empty": "column {column!r} has no known value in any silo and is left out",
 }
+
+
+RARE = (
+    "column {column!r} is known in fewer than {least} rows of every silo and is left out, as no silo tells of so few: "
+    "lower min_level if they may be told of"
+)
+
+
+def check_kinds(tidied: Tidied, plan: Plan) -> None:
+    """Inside a silo: what it did not tell of a column must agree with what the others said."""
+    for name, kind in tidied.kinds.items():
+        if kind != "empty" and plan.columns.get(name, kind) != kind:
+            raise disagreement(name, f"{plan.columns[name]} in the other silos", f"{kind} in silo {tidied.name!r}")
+
+
+def disagreement(name: str, one: str, other: str) -> ValueError:
+    """The error about a column that silos recorded differently."""
+    return ValueError(
+        f"column {name!r} is {one}, but {other}: record it alike, or name it in categorical, numeric or drop"
+    )
 
 
 def common_kind(name: str, surveys: Sequence[Survey]) -> Kind:
@@ -98,10 +124,7 @@ def common_kind(name: str, surveys: Sequence[Survey]) -> Kind:
     if "numeric" not in found and found != {"date", "categorical"}:
         return "text"
     (one, first), (two, second) = list(holders.items())[:2]
-    raise ValueError(
-        f"column {name!r} is {one} in silo {first!r}, but {two} in silo {second!r}: record it alike, "
-        f"or name it in categorical, numeric or drop"
-    )
+    raise disagreement(name, f"{one} in silo {first!r}", f"{two} in silo {second!r}")
 
 
 def are_names(name: str, surveys: Sequence[Survey]) -> bool:

@@ -1,6 +1,6 @@
 """The tables behind silos: from them features are made, anew whenever the training rows or the silos change."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from confrere.data.intake import messages
 from confrere.data.intake.encoding import Encoding
 from confrere.data.intake.layout import common_layout, lay_out, remarks_on, without_constants
 from confrere.data.intake.options import Options
-from confrere.data.intake.summary import combine, own_lines, summarise
+from confrere.data.intake.summary import combine, own_lines, summarise, untold
 from confrere.data.intake.survey import Plan
 from confrere.data.intake.tidy import Table
 from confrere.data.silo import Silo, check_names, part_number
@@ -48,10 +48,10 @@ class Tables:
         shared = (*opening, *(entry for message in sent for entry in messages.record(message)))
         layout = common_layout(sent, plan, options, classes)
         source = cls(tuple(tables), options, plan, layout, classes, origin, kind, shared)
-        first, _ = source.fit([np.ones(len(table), bool) for table in tables])
+        first, said = source.fit([np.ones(len(table), bool) for table in tables])
         layout = without_constants(first)
         check_features(layout.features)
-        return replace(source, layout=layout, notes=tuple(remarks_on(first)))
+        return replace(source, layout=layout, notes=tuple(remarks_on(first, untold(said, plan))))
 
     def fit(self, train: Sequence[np.ndarray]) -> tuple[Encoding, tuple[messages.Summary, ...]]:
         """The encoding that rests on the training rows, and what was sent for it."""
@@ -67,6 +67,7 @@ class Tables:
         if len(encoding.silent) == len(encoding.features):
             raise ValueError(
                 "no feature is left: every column is constant in the training rows, a date, free text or dropped"
+                f"{self.too_rare()}"
             )
         if self.options.scale == "silo":
             pairs = zip(self.tables, train, strict=True)
@@ -76,11 +77,27 @@ class Tables:
             for table, part in zip(self.tables, parts, strict=True)
         )
         shared = self.opening + tuple(entry for message in sent for entry in messages.record(message))
-        unseen = f"no training row shows {', '.join(encoding.silent)}: zero in all rows"
-        notes = self.notes + (unseen,) * bool(encoding.silent)
+        notes = (*self.notes, *self.about_silent(encoding, untold(sent, self.plan)))
         return Silos(
             silos, encoding.features, self.classes, self.origin, self.kind, shared, self, encoding=encoding, notes=notes
         )
+
+    def too_rare(self) -> str:
+        """What `min_level` has to do with columns of which nothing is known."""
+        least = self.options.min_level
+        return f", or known in fewer than {least} training rows of every silo (see min_level)" if least > 1 else ""
+
+    def about_silent(self, encoding: Encoding, hushed: Collection[str]) -> list[str]:
+        """Features that are zero in all rows, and why: no training row shows them, or too few do."""
+        least = self.options.min_level
+        of_hushed = {f for c in encoding.columns if c.name in hushed and least > 1 for f in c.features}
+        groups = [[name for name in encoding.silent if (name in of_hushed) == rare] for rare in (False, True)]
+        whys = (
+            "no training row shows {}: zero in all rows",
+            f"fewer than {least} training rows of each silo know {{}}: zero in all rows, as no silo tells of so few; "
+            "lower min_level if they may be told of",
+        )
+        return [why.format(", ".join(names)) for names, why in zip(groups, whys, strict=True) if names]
 
     def training_rows(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Which rows are for training, silo by silo."""
