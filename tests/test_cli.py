@@ -118,6 +118,7 @@ def test_the_demo_as_json(tmp_path):
     for hospital in report["hospitals"]:
         assert {g["rival"] for g in hospital["help"]["gains"]} == {"ridge_local", "fedavg"}
         assert sum(hospital["listening"]["shares"].values()) <= 1.00001
+    assert report["label"] == "survival"
     assert report["report"] == "here/report.html"
     assert done.stderr == ""
 

@@ -32,7 +32,7 @@ from confrere.report.learning import difference_in_words, importance, learned
 from confrere.report.listening import rounds_of, when_in_words
 from confrere.report.metrics import between, gained, signed, within, won_or_lost
 from confrere.report.page import page
-from confrere.report.predictions import Predicted
+from confrere.report.predictions import Predicted, label_of
 from confrere.report.sureness import bins_of, tuning_in_words, what_is_measured
 from confrere.report.svg import ticks, told_apart
 from tests.report_helpers import (
@@ -222,7 +222,7 @@ def test_the_outcome_is_named(contents):
         silos = cf.Silos.from_table(table, label=label, silo="hospital").split(test=0.5, seed=0)
         params = model.init(jax.random.key(0), len(silos.feature_names), 1 if label == "days" else 3)
         predictor = Predictor.of(model, [(1.0, jax.tree.map(np.asarray, params))], silos, 0)
-        assert label in what_is_measured(predictor, silos)
+        assert label in what_is_measured(predictor, silos, label_of(silos))
         assert label in learned(predictor, None, silos, 0).unit or label == "grade"
 
 
@@ -581,8 +581,11 @@ def test_a_regression_is_told_in_errors():
     cells = [cell(a, "a", s, curves={"rmse": np.array([[2.0, v + s / 10]])}, curve=(0, 0))
              for a, v in (("auto", 1.0), ("ridge_local", 1.2)) for s in (0, 1)]  # fmt: skip
     study = result(cells, ("rmse",), criterion="rmse", task="regression", tune=None)
-    contents = report_on(silos, ["a"], study, [answer], groups=["x0"])
+    contents = report_on(silos, ["a"], study, [answer], groups=["x0"], label="length of stay")
     [found] = contents.hospitals
+    assert "What is predicted is length of stay." in page(contents)
+    assert found.sureness.measured == "length of stay"
+    assert found.learned.unit.startswith("change of the predicted length of stay ")
     X, y = silos["a"].rows("test")
     error = y - X @ [2.0, -1.0]
     assert found.sureness.scores["rmse"]["together"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-5)

@@ -65,7 +65,7 @@ def titanic_contents(seeds: int, progress: Progress | None = None) -> "Contents"
     silos, answers = answered[0]
     return report_on(
         silos, silos.names, result, answers, title="Who should learn with whom? Four groups of Titanic passengers",
-        people="passengers", place="group", seed=0,
+        people="passengers", place="group", label="survival", seed=0,
         seconds={f"{4 * seeds} personal models and their rivals": time.perf_counter() - began},
     )  # fmt: skip
 

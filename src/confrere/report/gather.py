@@ -41,6 +41,7 @@ def report_on(
     meanings: Meanings | None = None,
     people: str = "patients",
     place: str = "hospital",
+    label: str | None = None,
     at: When = "last",
     main: str | None = None,
     seconds: Mapping[str, float] | None = None,
@@ -62,6 +63,7 @@ def report_on(
         meanings: what the codes of a column mean, {"sex": {0: "women", 1: "men"}}, for the names of groups and
             of coefficients.
         people, place: what rows and silos are called on the page.
+        label: what is predicted, in words; by default the name of the table's column, if the silos came from one.
         at: which of the study's two models is told about, "last" or "best".
         seconds: how long what took, for the section on costs.
         overridden: what was chosen otherwise than the defaults, in words.
@@ -89,6 +91,7 @@ def report_on(
     by_name = answers if isinstance(answers, Mapping) else {answer.user: answer for answer in answers}
     check_given(silos, places, result, by_name, min_group, main)
     chosen = main or main_algorithm(result)
+    predicted = label or label_of(silos)
     hospitals = tuple(
         hospital(
             silos,
@@ -100,6 +103,7 @@ def report_on(
             min_group,
             meanings or {},
             people,
+            predicted,
             at,
             (alone or {}).get(silos.names[p]),
         )
@@ -108,7 +112,7 @@ def report_on(
     sizes = zip(silos.names, silos.sizes("train"), silos.sizes("test"), strict=True)
     return Contents(
         title=title, made=made or datetime.date.today().isoformat(), origin=silos.origin, kind=silos.kind,
-        task=str(result.config["task"]), label=label_of(silos), people=people, place=place,
+        task=str(result.config["task"]), label=predicted, people=people, place=place,
         sizes={name: (train, test) for name, train, test in sizes}, split=split_in_words(result, seed),
         min_group=min_group, overridden=tuple(overridden), notes=silos.notes, hospitals=hospitals,
         overall=helped(result, ALL, chosen, at) if len(result.users) > 1 and len(places) > 1 else None,
@@ -136,18 +140,18 @@ def keys_of(result: StudyResult) -> dict[str, tuple[int, ...]]:
 
 def hospital(
     silos: Silos, user: int, result: StudyResult, answer: Answer, main: str, groups: Sequence[str] | None,
-    min_group: int, meanings: Meanings, people: str, at: When, by_itself: Predictor | None,
+    min_group: int, meanings: Meanings, people: str, label: str, at: When, by_itself: Predictor | None,
 ) -> Hospital:  # fmt: skip
     """All that the report says about one user."""
     by_itself = by_itself or trained_alone(answer.model, silos, user, ridge_of(result, answer.user))
-    sure, found = sureness(answer.model, by_itself, silos, user, result, people, min_group)
+    sure, found = sureness(answer.model, by_itself, silos, user, result, people, min_group, label)
     groupings, without = groups_of(silos, user, found, groups, min_group, meanings, people)
     notes = tuple(
         note for note in answer.notes if CONSIDER_ALONE not in note
     )  # question 1 answers that over all splits
     return Hospital(
         answer.user, answer.algorithm, notes, helped(result, answer.user, main, at), listened(answer),
-        learned(answer.model, by_itself, silos, user, meanings), groupings, without, sure,
+        learned(answer.model, by_itself, silos, user, meanings, label), groupings, without, sure,
         cost_of(answer, result, main), curves_of(result, answer.user), model_hash(answer.model),
     )  # fmt: skip
 

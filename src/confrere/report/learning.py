@@ -54,17 +54,18 @@ _optimum = jax.jit(_ridge_optimum, static_argnums=1, compiler_options=QUICK_COMP
 
 
 def learned(
-    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, meanings: Meanings | None = None
-) -> Learned:
+    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, meanings: Meanings | None = None,
+    label: str | None = None,
+) -> Learned:  # fmt: skip
     """Coefficients where there is one set of them and one score, else permutation importance."""
     one_score = predictor.model.task == "regression" or len(silos.label_names or (0, 1)) == 2
     if predictor.model.name in ("linear", "logistic") and one_score and len(predictor.members) == 1:
-        return coefficients(predictor, by_itself, silos, user, meanings)
+        return coefficients(predictor, by_itself, silos, user, meanings, label or label_of(silos))
     return importance(predictor, by_itself, silos, user)
 
 
 def coefficients(
-    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, meanings: Meanings | None = None
+    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, meanings: Meanings | None, label: str
 ) -> Learned:
     """The coefficients of both models, those of the intercepts last."""
     steps = [*steps_of(silos, user, meanings).items(), (INTERCEPT, Step(""))]
@@ -80,8 +81,8 @@ def coefficients(
         else "per standard deviation of a number, one group against the other for the rest"
     )
     if predictor.model.task == "regression":
-        unit = f"change of the predicted {label_of(silos)} {per}"
-        reading = f"To the right: a higher value of the feature raises the predicted {label_of(silos)}."
+        unit = f"change of the predicted {label} {per}"
+        reading = f"To the right: a higher value of the feature raises the predicted {label}."
     else:
         unit = f"log-odds of {outcome(silos, 1)} {per}"
         reading = f"To the right: the feature speaks for {outcome(silos, 1)}; to the left: for {outcome(silos, 0)}."

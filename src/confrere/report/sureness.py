@@ -11,7 +11,7 @@ from confrere.data.silos import Silos
 from confrere.report.contents import Group, Sureness
 from confrere.report.grouping import group_of, out_of
 from confrere.report.metrics import algorithm_title, amount, in_a_sentence, metric_of, number, within
-from confrere.report.predictions import Predicted, label_of, outcome, predict, scores_on
+from confrere.report.predictions import Predicted, outcome, predict, scores_on
 from confrere.study.result import StudyResult
 
 ROWS_PER_BIN, MOST_BINS = 20, 6
@@ -21,13 +21,13 @@ TOGETHER, ALONE, CONSTANT = "together", "alone", "always the share among trainin
 
 def sureness(
     predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, result: StudyResult, people: str,
-    min_group: int,
+    min_group: int, label: str,
 ) -> tuple[Sureness, Predicted | None]:  # fmt: skip
     """The user's test rows in the order of what was predicted, and the scores there."""
     X, y = silos[user].rows("test")
     train = silos.sizes("train")[user]
     tuned = tuning_in_words(result.config)
-    measured = what_is_measured(predictor, silos)
+    measured = what_is_measured(predictor, silos, label)
     if not len(y):
         why = f"No {people} of {silos.names[user]} were set aside for test: calibration cannot be told."
         return Sureness(train, 0, measured, {}, (), (why, *tuned)), None
@@ -43,11 +43,11 @@ def sureness(
     return Sureness(train, len(y), measured, scores, bins, said), found
 
 
-def what_is_measured(predictor: Predictor, silos: Silos) -> str:
+def what_is_measured(predictor: Predictor, silos: Silos, label: str) -> str:
     """What is predicted and observed, in words."""
     if predictor.model.task == "regression":
-        return label_of(silos)
-    return outcome(silos, 1) if silos.classes() == 2 else f"the most probable class of {label_of(silos)}"
+        return label
+    return outcome(silos, 1) if silos.classes() == 2 else f"the most probable class of {label}"
 
 
 def constant_scores(silos: Silos, user: int, classes: int) -> dict[str, float]:

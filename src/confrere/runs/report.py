@@ -24,11 +24,13 @@ PAGE = "report.html"
 WORDS: dict[str, dict[str, Any]] = {  # of data sets with a name
     "titanic": {
         "title": "Who should learn with whom? Four groups of Titanic passengers", "people": "passengers",
-        "place": "group",
+        "place": "group", "label": "survival",
     },
     "heart_disease": {
         "title": "Heart disease: should these hospitals learn together?", "meanings": {"sex": {0: "women", 1: "men"}},
     },
+    "breast_cancer": {"label": "the diagnosis of a tumour"},
+    "diabetes": {"label": "disease progression after one year"},
 }  # fmt: skip
 
 
