@@ -16,9 +16,11 @@ from sklearn import metrics as sk
 
 import confrere as cf
 from confrere.answers import Predictor
+from confrere.program import Setup, expected_traffic
 from confrere.report import figures, report_on, write_report
 from confrere.report import grouping as groups
 from confrere.report.contents import Effect, Estimate, Gain, Group
+from confrere.report.costs import cost_of
 from confrere.report.helping import (
     answer_in_words,
     helped,
@@ -35,6 +37,7 @@ from confrere.report.page import page
 from confrere.report.predictions import Predicted, label_of
 from confrere.report.sureness import bins_of, tuning_in_words, what_is_measured
 from confrere.report.svg import ticks, told_apart
+from confrere.simulate import initial_params
 from tests.report_helpers import (
     NAMES,
     hospital_answers,
@@ -350,6 +353,21 @@ def test_training_alone_sends_nothing_and_fedavg_what_its_rounds_take(first):
     assert traffic["ridge_local"].bytes_total == 0
     assert (traffic["fedavg"].bytes_each, traffic["fedavg"].bytes_total) == (5 * 84, 5 * 252)
     assert traffic["auto"].rounds == 6
+
+
+def test_of_auto_it_is_said_why_more_is_received_than_sent(first):
+    answer = hospital_answers()[first.name]
+    said = f"in every round {answer.user} is given a table with room for every silo's first message"
+    for main, there in (("auto", True), ("fedavg", False)):
+        assert (said in " ".join(cost_of(answer, hospital_study(), main).words)) is there
+
+
+def test_auto_hands_its_user_more_bytes_than_the_others_send():
+    silos, model = cf.Silos.from_arrays([(np.eye(20, 3), np.arange(20) % 2)] * 4), cf.models.logistic()
+    params = initial_params(model, silos, jax.random.key(0))
+    setup = Setup(cf.evidence(user=0).bound, model)
+    sent = expected_traffic(setup, {"user": 0}, params, silos.block("train", 20))
+    assert sent.down > 3 * sent.up > 0
 
 
 def test_numbers_are_written_for_people():

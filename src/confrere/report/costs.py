@@ -6,8 +6,14 @@ from collections.abc import Iterable
 from confrere.answers.answer import Answer
 from confrere.data.source import Shared
 from confrere.report.contents import Cost, Sent, Traffic
+from confrere.report.metrics import MAIN
 from confrere.study.result import StudyResult
 
+RECEIVED = (
+    "What is received is counted as the program hands it over: in every round {user} is given a table with room for "
+    "every silo's first message and, beside it, the pooled sum of the later ones, so that it receives more bytes than "
+    "the others send."
+)
 QUOTED = re.compile(r"'[^']*'")
 
 
@@ -73,4 +79,6 @@ def cost_in_words(answer: Answer, sent: tuple[Sent, ...], traffic: tuple[Traffic
                 f"One run takes {t.rounds} {'round' if t.rounds == 1 else 'rounds'} and {size(t.bytes_total)} in all, "
                 f"at most {size(t.bytes_each)} for one silo."
             )
+    if main in MAIN:
+        said.append(RECEIVED.format(user=answer.user))
     return said
