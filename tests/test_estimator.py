@@ -401,6 +401,7 @@ def test_silos_reach_the_model_in_a_search(routing):
     search = GridSearchCV(model, {"user": ["a", None]}, cv=FOLDS).fit(X, y, silo=silo)
     assert search.best_params_ == {"user": None}  # c's labels are the wrong way round, so a's model will not do for it
     assert list(search.best_estimator_.models_) == list(NAMES)
+    assert len(search.best_estimator_.predict(X[:3], silo=silo[:3])) == 3
 
 
 @pytest.mark.slow
