@@ -35,6 +35,7 @@ from confrere.report.listening import rounds_of, when_in_words
 from confrere.report.metrics import between, gained, signed, within, won_or_lost
 from confrere.report.page import page
 from confrere.report.predictions import Predicted, label_of
+from confrere.report.style import STYLE
 from confrere.report.sureness import bins_of, tuning_in_words, what_is_measured
 from confrere.report.svg import ticks, told_apart
 from confrere.simulate import initial_params
@@ -644,3 +645,12 @@ def test_a_column_that_the_model_does_not_use_has_no_importance():
     effects = {e.name: e.together for e in importance(predictor, None, silos, 0).effects}
     assert effects["age"] == effects["sex"] == 0
     assert effects["pressure"] > 0
+
+
+def test_wide_tables_have_shadows_where_they_go_on_in_light_and_dark_and_none_on_paper():
+    light, dark, paper = STYLE.split("@media ")
+    assert "--shadow: #" in light
+    assert "--shadow: #" in dark
+    [rule] = re.findall(r"\n\.scroll \{(.*?)\}", STYLE, re.DOTALL)
+    assert rule.count("var(--shadow)") == rule.count("var(--paper)") == rule.count("no-repeat local") == 2
+    assert ".scroll { overflow: visible; background: none; }" in paper

@@ -6,10 +6,10 @@ Colours after Okabe and Ito, darker or lighter where contrast needs it.
 STYLE = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1f24; --soft: #4d5661; --line: #d5dae0; --tint: #f3f5f8;
   --link: #00558a; --one: #0072b2; --two: #00795a; --three: #c24e00; --four: #a3487d; --five: #8a6100; --six: #3f4a56;
-  --yes: #00624a; --no: #a33c00; --open: #4d5661; }
+  --yes: #00624a; --no: #a33c00; --open: #4d5661; --shadow: #1b1f2438; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e8ebef; --soft: #aab4bf; --line: #39424d;
   --tint: #1e242b; --link: #7cc4f2; --one: #56b4e9; --two: #33c79d; --three: #f0a04b; --four: #dd9cc0; --five: #f0e442;
-  --six: #c3ccd6; --yes: #5fd6b2; --no: #f5a97f; --open: #aab4bf; } }
+  --six: #c3ccd6; --yes: #5fd6b2; --no: #f5a97f; --open: #aab4bf; --shadow: #e8ebef45; } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 3rem; background: var(--paper); color: var(--ink);
@@ -28,7 +28,13 @@ nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3re
 .badge { display: inline-block; border: 1.5px solid currentColor; border-radius: 1rem; padding: 0 .6rem;
   font-size: .85rem; font-weight: 600; white-space: nowrap; color: var(--open); }
 .badge.yes { color: var(--yes); } .badge.no { color: var(--no); }
-.table { margin: 1rem 0; } .scroll { overflow-x: auto; max-width: 100%; }
+.table { margin: 1rem 0; }
+/* Shadows at the edges where a table goes on: covers of paper scroll with it, and lie over them at either end. */
+.scroll { overflow-x: auto; max-width: 100%; background:
+  linear-gradient(to right, var(--paper) 40%, transparent) left / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--paper) 40%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to right, var(--shadow), transparent) left / 1.2rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--shadow), transparent) right / 1.2rem 100% no-repeat scroll; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
 th { font-weight: 600; } tbody th { font-weight: 400; }
@@ -75,7 +81,8 @@ details.hospital h2 { margin: 0; }
     --one: #0072b2; --two: #00795a; --three: #c24e00; --four: #a3487d; --five: #8a6100; --six: #3f4a56;
     --yes: #00624a; --no: #a33c00; --open: #3c434b; color-scheme: light; }
   html { font-size: 10pt; } body { max-width: none; padding: 0; }
-  nav { display: none; } .scroll { overflow: visible; } pre { max-height: none; white-space: pre-wrap; }
+  nav { display: none; } .scroll { overflow: visible; background: none; }
+  pre { max-height: none; white-space: pre-wrap; }
   details:not([open])::details-content { content-visibility: visible; display: block; block-size: auto; }
   summary::before { content: none !important; }
   h2, h3, .figure-title { break-after: avoid; } tr, figure { break-inside: avoid; }
