@@ -311,7 +311,7 @@ def test_words():
     assert words.who_was_left_out({"b": 0.1, "c": 0.9}, ["x"], ["y"], {"a": 0.9, "b": 0.05, "c": 0.05}) == [
         "By the user's own rows, b (0.10) looks unrelated and had little say.",
         "What x sent could not be true, and was not used.",
-        "y sent nothing.",
+        "y has too few rows to be heard: its messages were empty.",
     ]
     said = words.who_was_left_out({"b": 0.1, "c": 0.2}, [], [], {"a": 0.43, "b": 0.3, "c": 0.27})
     assert said == [

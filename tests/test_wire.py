@@ -85,14 +85,14 @@ def over_the_wire(recipe, silos, model, rounds, wire):
     return compiled(client.personal)(heard_at(USER), kept[USER], own[USER])
 
 
-def small_silos():
-    """Three clinics with two amounts each."""
+def small_silos(sizes=(40, 60, 50)):
+    """Clinics with two amounts each."""
     rng = np.random.default_rng(0)
     tables = []
-    for rows in (40, 60, 50):
+    for rows in sizes:
         X = rng.normal(size=(rows, 2))
         tables.append((X, (X.sum(axis=1) + rng.logistic(size=rows) > 0).astype(int)))
-    return cf.Silos.from_arrays(tables, names=["a", "b", "c"], feature_names=["age", "dose"])
+    return cf.Silos.from_arrays(tables, names=[*"abcd"][: len(sizes)], feature_names=["age", "dose"])
 
 
 def no_row_is_told(silos, wire, amounts, by_chance=0):
@@ -104,9 +104,9 @@ def no_row_is_told(silos, wire, amounts, by_chance=0):
         assert there.sum(axis=1).max() <= by_chance
 
 
-def check(silos, amounts, by_chance):
+def check(silos, amounts, by_chance, wire=None):
     """The answer over the wire is that of `personalise`, and what was on the wire is what it names."""
-    wire, model = Wire(), cf.models.logistic()
+    wire, model = wire or Wire(), cf.models.logistic()
     params = over_the_wire(cf.evidence(USER), silos, model, EVIDENCE_ROUNDS, wire)
     answer = cf.personalise(silos, USER)
     X = np.concatenate([silo.X for silo in silos])
@@ -125,7 +125,12 @@ def check(silos, amounts, by_chance):
 
 
 def test_what_leaves_a_clinic_is_what_the_answer_names():
-    check(small_silos(), ["age", "dose"], by_chance=0)
+    wire = Wire()
+    answer = check(small_silos((40, 60, 50, 3)), ["age", "dose"], by_chance=0, wire=wire)
+    assert not wire.numbers_from("d")[wire.numbers_from("d") > 1e-30].size  # but for its number, which is no float
+    assert answer.silent == ("d",)
+    assert "d has too few rows to be heard: its messages were empty." in answer.reason
+    assert [entry.silo for entry in answer.shared if entry.what.startswith("zeros in place of")] == ["d"]
 
 
 ASKED = {

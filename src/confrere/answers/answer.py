@@ -40,7 +40,7 @@ class Answer:
     scores: Mapping[str, float]  # cross-validated loss on the user's own rows, by candidate and for training alone
     rows: int  # of the user, for training
     refused: tuple[str, ...]  # silos whose message could not be true
-    silent: tuple[str, ...]  # silos that sent nothing
+    silent: tuple[str, ...]  # silos with too few rows to be heard, whose messages were empty
     shared: tuple[Shared, ...] = field(repr=False)  # what left each silo, to make the data agree and for this answer
     reason: str = field(repr=False)
     notes: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +29,7 @@ from confrere.study.cases import round_up
 SAY_PREVALENCE = (
     " If you know how frequent the second class is, say so with prevalence= (confrere train: --prevalence)."
 )
+TOGETHER = "all others together"
 
 
 class Heard(NamedTuple):
@@ -77,7 +78,7 @@ def by_evidence(
     return Heard(
         to_params(jnp.asarray(theta), params, model), **found,
         candidates=dict(zip(names, map(float, verdict.weights), strict=True)), scores=scores,
-        shared=what_was_sent(silos, user, share, setup, EVIDENCE_ROUNDS, params, block),
+        shared=what_was_sent(silos, user, share, setup, EVIDENCE_ROUNDS, params, block, found["silent"]),
         reason=said, notes=notes,
         make_history=lambda: simulate(recipe, model, silos, EVIDENCE_ROUNDS, user=user, record=("weights", "norm")),
     )  # fmt: skip
@@ -98,9 +99,9 @@ _exchange = jax.jit(exchange, static_argnums=(0, 1), compiler_options=QUICK_COMP
 
 
 def who_counted(silos: Silos, user: int, share: Share, table: Tree, verdict: Verdict) -> dict[str, Any]:
-    """Shares, relevance, and who was refused or sent nothing, by name."""
+    """Shares, relevance, and who was refused or had too few rows to be heard, by name."""
     own, together = silos.names[user], share == "sum"
-    labels = ("all others together",) if together else silos.names
+    labels = (TOGETHER,) if together else silos.names
     others = [k for k, name in enumerate(labels) if together or k != user]
     silent = tuple(labels[k] for k in others if table["n"][k] == 0)
     refused = tuple(labels[k] for k in others if table["n"][k] != 0 and not verdict.believed[k])
@@ -184,18 +185,22 @@ def with_prevalence(rows: Rows, theta: np.ndarray, model: Model, prevalence: flo
 
 
 def what_was_sent(
-    silos: Silos, user: int, share: Share, setup: Setup, rounds: int, params: Tree, block: Block
-) -> tuple[Shared, ...]:
-    """The numbers that left each silo for this answer."""
+    silos: Silos, user: int, share: Share, setup: Setup, rounds: int, params: Tree, block: Block,
+    silent: Collection[str],
+) -> tuple[Shared, ...]:  # fmt: skip
+    """The numbers that left each silo for this answer; those of silos with too few rows to be heard are zeros."""
     what = {
-        "full": "coefficients, the curvature of the loss around them, the number of rows and the summed loss",
-        "diagonal": "coefficients, the diagonal of the curvature, the number of rows and the summed loss",
-        "parameters": "coefficients, the number of rows and the summed loss",
+        "full": "coefficients, the curvature of the loss around them, the summed loss, the numbers of rows and of the silo",
+        "diagonal": "coefficients, the diagonal of the curvature, the numbers of rows and of the silo",
+        "parameters": "coefficients, the numbers of rows and of the silo",
         "sum": "coefficients, curvature, rows and loss, summed over silos before anybody sees them",
     }[share]
     sent = expected_traffic(setup, {"user": jnp.int32(user)}, params, block).up
     numbers = rounds * sent // np.dtype(jnp.result_type(float)).itemsize
     why = f"{rounds} messages from which {silos.names[user]} may borrow"
+    empty = [name for name in silos.names if name in silent or TOGETHER in silent]
     return tuple(
-        Shared(name, what, numbers, why) for i, name in enumerate(silos.names) if i != user and silos.sizes("train")[i]
+        Shared(name, f"zeros in place of {what}, as its rows are too few" if name in empty else what, numbers, why)
+        for i, name in enumerate(silos.names)
+        if i != user and silos.sizes("train")[i]
     )

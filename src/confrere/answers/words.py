@@ -57,7 +57,7 @@ def shares_of_others(user: str, weights: Mapping[str, float]) -> str:
 def who_was_left_out(
     relevance: Mapping[str, float], refused: Sequence[str], silent: Sequence[str], weights: Mapping[str, float]
 ) -> list[str]:
-    """Silos that looked unrelated, whose message could not be true, or that sent none."""
+    """Silos that looked unrelated, whose message could not be true, or was empty."""
     said = []
     unrelated = [n for n, value in relevance.items() if value < RELEVANT and n not in refused and n not in silent]
     if unrelated:
@@ -68,7 +68,8 @@ def who_was_left_out(
     if refused:
         said.append(f"What {listing(refused)} sent could not be true, and was not used.")
     if silent:
-        said.append(f"{listing(silent)} sent nothing.")
+        few = f"{listing(silent)} {verb(silent, 'has', 'have')} too few rows to be heard"
+        said.append(f"{few}: {verb(silent, 'its', 'their')} messages were empty.")
     return said
 
 
