@@ -226,7 +226,9 @@ def test_a_few_words_among_numbers_are_refused_by_cell(tmp_path):
 
 
 def test_decimal_commas_are_named():
-    refused(table(x=["1,5", "2,5", "3,0", "4,5"]), r"'1,5' is no number \(numbers are written with a point")
+    refused(
+        table(x=["1,5", "2,5", "3,0", "4,5"]), r"'1,5' is no number: write it with a point, not with a comma; 2 cell"
+    )
 
 
 def test_mixed_python_values_of_pandas_are_text():
@@ -538,3 +540,43 @@ def test_options_take_names_that_look_like_patterns_for_names():
         "k=q",
     )
     refused(table().rename({"k": "^k$"}), r"column '\^k\$', row 0 .* 'p' is no number", numeric="^k$")
+
+
+# Decimal commas
+
+
+@pytest.mark.parametrize("separator", ["; ", "\t", "|"])
+def test_decimal_commas_are_read_where_commas_separate_nothing(tmp_path, separator):
+    path = tmp_path / "t.tsv"
+    lines = ["crp;age;k;y;s", "31,1;40;p,q;0;a", "-2,5;50;q;1;a", "?;60;p;0;b", " 7 ;70;1,5;1;b"]
+    path.write_text("\n".join(lines).replace(";", separator))
+    silos = cf.Silos.from_table(path, label="y", silo="s", missing={"crp": ["unknown"]}, categorical="k")
+    assert [note for note in silos.notes if "comma" in note] == [
+        "column 'crp' is written with decimal commas, read as points"
+    ]
+    with_points = pl.DataFrame({"crp": [31.1, -2.5, None, 7.0], "age": [40, 50, 60, 70], "k": ["p,q", "q", "p", "1,5"]})
+    expected = cf.Silos.from_table(
+        with_points.with_columns(y=pl.Series([0, 1, 0, 1]), s=pl.Series([*"aabb"])),
+        label="y", silo="s", categorical="k",
+    )  # fmt: skip
+    assert silos.feature_names == expected.feature_names
+    for one, two in zip(silos.silos, expected.silos, strict=True):
+        np.testing.assert_array_equal(one.X, two.X)
+    np.testing.assert_array_equal(silos.encoding.transform(path)[:2], silos["a"].X)
+
+
+def test_decimal_commas_that_are_not_sure_are_refused_with_points_as_the_only_advice(tmp_path):
+    quoted = folder_of(tmp_path, a='crp,y "31,1",0 "2,5",1') / "a.csv"
+    mixed = folder_of(tmp_path, b="crp;y 31,1;0 2.5;1") / "b.csv"
+    for path in quoted, mixed:
+        with pytest.raises(ValueError, match=r"row 0 .*'31,1' is no number: write it with a point") as caught:
+            cf.Silos.from_table(path, label="y", silo=None)
+        assert "missing" not in str(caught.value)
+
+
+def test_words_among_decimal_commas_can_be_declared_missing(tmp_path):
+    path = folder_of(tmp_path, a="crp;y 1,5;0 2,5;1 3;0 4,5;1 5;0 unknown;1") / "a.csv"
+    silos = cf.Silos.from_table(path, label="y", silo=None, missing={"crp": "unknown"})
+    assert silos.feature_names == ("crp", "crp=missing")
+    with pytest.raises(ValueError, match=r"row 5 .*--missing crp=unknown"):
+        cf.Silos.from_table(path, label="y", silo=None)

@@ -190,7 +190,7 @@ def what_was_sent(
 ) -> tuple[Shared, ...]:  # fmt: skip
     """The numbers that left each silo for this answer; those of silos with too few rows to be heard are zeros."""
     what = {
-        "full": "coefficients, the curvature of the loss around them, the summed loss, the numbers of rows and of the silo",
+        "full": "coefficients, the curvature of the loss around them, the loss, the numbers of rows and of the silo",
         "diagonal": "coefficients, the diagonal of the curvature, the numbers of rows and of the silo",
         "parameters": "coefficients, the numbers of rows and of the silo",
         "sum": "coefficients, curvature, rows and loss, summed over silos before anybody sees them",

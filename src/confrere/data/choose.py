@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from confrere.checks import WrongField
 from confrere.data.derive import derived
-from confrere.data.intake.load import by_silo, check_column, load
+from confrere.data.intake.load import by_silo, check_column, load, one_each
 from confrere.data.intake.options import Options, did_you_mean, make_options
-from confrere.data.intake.read import PARQUET, TEXT, read
+from confrere.data.intake.read import PARQUET, TEXT, reading
 from confrere.data.intake.tidy import Raw
 from confrere.data.notes import DataWarning
 from confrere.data.silo import check_names
@@ -123,11 +121,11 @@ def tables_of(choice: Choice) -> tuple[list[Raw], str]:
     if not paths[0].exists():
         known = ", ".join(data_sets())
         raise FileNotFoundError(f"there is no file or folder {paths[0]}, nor a data set of that name ({known})")
-    frame = read(paths[0])
+    frame, commas = reading(paths[0])
     if choice.silo is None:
         raise ValueError(f"{paths[0].name}: say which column tells the silos apart (--silo)")
     check_column(frame, choice.silo, "silo")
-    raws = by_silo(frame, choice.silo)
+    raws = by_silo(frame, choice.silo, commas)
     names = kept_names([raw.name for raw in raws], choice)
     return [raw for raw in raws if raw.name in names], paths[0].name
 
@@ -138,8 +136,7 @@ def one_per_file(files: Sequence[Path], choice: Choice) -> list[Raw]:
         raise ValueError("every file is a silo here: a column of silos is for a single file")
     check_names(tuple(file.stem for file in files), len(files))
     names = kept_names(sorted(file.stem for file in files), choice)
-    frames = {file.stem: read(file) for file in files if file.stem in names}
-    return [Raw(name, frame, np.arange(frame.height)) for name, frame in sorted(frames.items())]
+    return one_each([file for file in files if file.stem in names])
 
 
 def options_of(choice: Choice, raws: Sequence[Raw]) -> Options:

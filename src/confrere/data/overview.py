@@ -145,7 +145,7 @@ def named(levels: Mapping[str, int], least: int) -> dict[str, int | None]:
     {'white': 40, 'other levels': None}
     """
     counts = told(levels, least)
-    shown = {level: count for level, count in counts.items() if count is not None}
+    shown: dict[str, int | None] = {level: count for level, count in counts.items() if count is not None}
     return shown if len(shown) == len(counts) else {**shown, "other levels": None}
 
 

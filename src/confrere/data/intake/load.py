@@ -12,7 +12,7 @@ import polars as pl
 from confrere.data.intake import messages
 from confrere.data.intake.advice import advise, ask
 from confrere.data.intake.options import Options, check_name, check_named, did_you_mean
-from confrere.data.intake.read import PARQUET, TEXT, read
+from confrere.data.intake.read import PARQUET, TEXT, reading
 from confrere.data.intake.survey import Plan, agree, check_kinds, class_names, common_classes, label_levels, survey
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import (
@@ -44,17 +44,17 @@ def from_table(table: Any, options: Options, silo: str | None, depth: int = 2) -
     """Silos from one table, by the values of its column `silo`; None: all rows are one silo."""
     if silo is not None:
         check_name("silo", silo)
-    frame = read(table)
+    frame, commas = reading(table)
     if frame.height == 0:
         raise ValueError("the table has no rows")
     check_column(frame, options.label, "label")
     origin = Path(table).name if isinstance(table, str) or hasattr(table, "__fspath__") else "table"
     if silo is None:
-        return load([Raw("all", frame, np.arange(frame.height))], options, origin, depth=depth + 1)
+        return load([Raw("all", frame, np.arange(frame.height), commas)], options, origin, depth=depth + 1)
     check_column(frame, silo, "silo")
     if silo == options.label:
         raise ValueError(f"{silo!r} cannot be both the label and the column of silos")
-    return load(by_silo(frame, silo), options, origin, depth=depth + 1)
+    return load(by_silo(frame, silo, commas), options, origin, depth=depth + 1)
 
 
 def check_column(frame: pl.DataFrame, name: str, what: str) -> None:
@@ -63,7 +63,7 @@ def check_column(frame: pl.DataFrame, name: str, what: str) -> None:
         raise ValueError(f"the table has no {what} column {name!r}{did_you_mean(name, frame.columns)}")
 
 
-def by_silo(frame: pl.DataFrame, silo: str) -> list[Raw]:
+def by_silo(frame: pl.DataFrame, silo: str, commas: tuple[str, ...] = ()) -> list[Raw]:
     """One table per silo, in the order of their names."""
     names = silo_names(nameless(frame[silo]), silo)
     unnamed = (names.is_null() | (names == "")).to_numpy()
@@ -76,7 +76,7 @@ def by_silo(frame: pl.DataFrame, silo: str) -> list[Raw]:
     values, place = np.unique(names.to_numpy(), return_inverse=True)
     order = np.argsort(place, kind="stable")
     cuts = np.split(order, np.cumsum(np.bincount(place))[:-1])
-    return [Raw(str(name), rest[rows], rows) for name, rows in zip(values, cuts, strict=True)]
+    return [Raw(str(name), rest[rows], rows, commas) for name, rows in zip(values, cuts, strict=True)]
 
 
 def silo_names(column: pl.Series, silo: str) -> pl.Series:
@@ -99,8 +99,13 @@ def from_folder(folder: "str | PathLike[str]", options: Options, depth: int = 2)
     others = [file.name for file in files if file not in tables]
     notes = (f"files that are no tables were passed over: {', '.join(others)}",) if others else ()
     check_names(tuple(file.stem for file in tables), len(tables))
-    frames = {file.stem: read(file) for file in tables}
-    return from_frames(frames, options, f"folder {place.name}", notes=notes, depth=depth + 1)
+    return load(one_each(tables), options, f"folder {place.name}", notes=notes, depth=depth + 1)
+
+
+def one_each(files: Sequence[Path]) -> list[Raw]:
+    """One silo for each file, in the order of their names."""
+    found = ((file.stem, reading(file)) for file in sorted(files, key=lambda file: file.stem))
+    return [Raw(name, frame, np.arange(frame.height), commas) for name, (frame, commas) in found]
 
 
 def from_frames(
@@ -150,7 +155,13 @@ def load(
         *suspicious,
         *scale(options),
     )
-    remarks = (*odd, *hidden(raws, options), *about(plan, options, classes), *durations(raws, options))
+    remarks = (
+        *odd,
+        *hidden(raws, options),
+        *about(plan, options, classes),
+        *durations(raws, options),
+        *decimal_commas(raws, options),
+    )
     source = replace(source, notes=(*cautions, *remarks, *notes))
     tell(cautions, depth + 1)
     return replace(silos, source=source, notes=source.notes)
@@ -219,6 +230,12 @@ def durations(raws: Sequence[Raw], options: Options) -> list[str]:
     schemas = [raw.frame.schema for raw in raws]
     names = dict.fromkeys(n for schema in schemas for n, dtype in schema.items() if dtype == pl.Duration)
     return [f"column {name!r} holds durations, taken as days" for name in names if name not in options.drop]
+
+
+def decimal_commas(raws: Sequence[Raw], options: Options) -> list[str]:
+    """Columns of numbers that were written with decimal commas."""
+    names = dict.fromkeys(name for raw in raws for name in raw.commas if name not in options.drop)
+    return [f"column {name!r} is written with decimal commas, read as points" for name in names]
 
 
 def spellings(classes: Sequence[str] | None, options: Options) -> list[str]:

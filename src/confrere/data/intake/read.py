@@ -1,6 +1,7 @@
 """Reading: a pandas, polars or pyarrow table, a CSV or a Parquet file becomes a polars table.
 
-Text stays text here, numbers in a CSV file included: what a column holds is decided silo by silo (see `tidy`).
+Text stays text here, numbers in a CSV file included: what a column holds is decided silo by silo (see `tidy`). Only
+decimal commas become points, in columns of numbers of files whose fields are not separated by commas.
 """
 
 import csv
@@ -8,10 +9,12 @@ import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
+
+from confrere.data.intake.tidy import has_decimal_commas, nameless, with_points
 
 TEXT = {".csv", ".tsv"}
 PARQUET = {".parquet", ".pq"}
@@ -22,10 +25,27 @@ HEADER = re.compile(rf"(?:{QUOTED.pattern}|[^\n])*")
 ALONE = re.compile(r"\r(?![\r\n])")  # a carriage return that ends a line without a line feed
 
 
+class Reading(NamedTuple):
+    """A table, and the columns that were written with decimal commas."""
+
+    frame: pl.DataFrame
+    commas: tuple[str, ...] = ()
+
+
 def read(table: Any) -> pl.DataFrame:
     """A table, or the table behind a path; its column names are stripped of blanks and must differ."""
+    return reading(table).frame
+
+
+def reading(table: Any) -> Reading:
+    """The same, with the columns that were written with decimal commas."""
     if isinstance(table, str) or hasattr(table, "__fspath__"):
         return read_file(Path(table))
+    return Reading(read_table(table))
+
+
+def read_table(table: Any) -> pl.DataFrame:
+    """A table of any library."""
     check_one_level(table)
     check_distinct(column_names(table), "the table")
     try:
@@ -95,7 +115,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
     raise ValueError(f"{what} has more than one column called {', '.join(map(repr, twice))}: rename all but one")
 
 
-def read_file(path: Path) -> pl.DataFrame:
+def read_file(path: Path) -> Reading:
     """The table in a CSV or Parquet file."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: use Silos.from_folder for one file per silo")
@@ -106,10 +126,10 @@ def read_file(path: Path) -> pl.DataFrame:
         raise ValueError(f"{path}: files end in {', '.join(sorted(TEXT | PARQUET))}, not in {path.suffix!r}")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
-    frame = read_csv(path) if suffix in TEXT else read_parquet(path)
-    if frame.height == 0:
+    found = read_csv(path) if suffix in TEXT else Reading(read_parquet(path))
+    if found.frame.height == 0:
         raise ValueError(f"{path} has no rows")
-    return frame
+    return found
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
@@ -120,7 +140,7 @@ def read_parquet(path: Path) -> pl.DataFrame:
         raise ValueError(f"{path} could not be read as a Parquet file: {problem}") from problem
 
 
-def read_csv(path: Path) -> pl.DataFrame:
+def read_csv(path: Path) -> Reading:
     """The table in a text file in UTF-8 with a header; commas, semicolons, tabs or bars separate the fields."""
     data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     try:
@@ -143,7 +163,15 @@ def read_csv(path: Path) -> pl.DataFrame:
         )
     if len(names) == frame.width:  # polars leaves doubled quotes in names
         frame.columns = names
-    return stripped(frame, str(path))
+    frame = stripped(frame, str(path))
+    return Reading(frame) if separator == "," else without_commas(frame)
+
+
+def without_commas(frame: pl.DataFrame) -> Reading:
+    """The table with decimal points in place of commas, in columns of numbers."""
+    commas = [column.name for column in frame.get_columns() if has_decimal_commas(nameless(column))]
+    mended = [with_points(nameless(c.str.strip_chars())).alias(c.name) if c.name in commas else c for c in frame]
+    return Reading(pl.DataFrame(mended), tuple(commas)) if commas else Reading(frame)
 
 
 def with_line_feeds(text: str) -> str:

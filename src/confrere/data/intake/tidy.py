@@ -16,6 +16,7 @@ from confrere.data.intake.options import Options, did_you_mean
 
 Kind = Literal["numeric", "categorical", "text", "date", "empty"]
 MISSING_WORDS = ("", "?", "na", "n/a", "nan", "null", "<na>")  # in any case
+DECIMAL_COMMA = r"^([+-]?\d+),(\d+)$"
 WHOLE = r"^(-?(?:0|[1-9]\d*))\.0*$"
 DATE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4})([ T]\d{1,2}:\d{2}.*)?$"
 DAY = 24 * 60 * 60 * 1e6  # in microseconds
@@ -168,7 +169,21 @@ def level_name(value: Any) -> str:
 
 def number_like(text: pl.Series) -> int:
     """How many cells are numbers, those with a decimal comma included."""
-    return int(text.str.replace(r"^([+-]?\d+),(\d+)$", "${1}.${2}").cast(pl.Float64, strict=False).is_not_null().sum())
+    return int(with_points(text).cast(pl.Float64, strict=False).is_not_null().sum())
+
+
+def with_points(text: pl.Series) -> pl.Series:
+    """The text with a decimal point in place of a decimal comma."""
+    return text.str.replace(DECIMAL_COMMA, "${1}.${2}")
+
+
+def has_decimal_commas(raw: pl.Series) -> bool:
+    """Whether cells are numbers with a decimal comma, or without, but for a few words; with points they are unclear."""
+    text = raw.str.strip_chars()
+    known = text.filter(~text.str.to_lowercase().is_in(MISSING_WORDS)).drop_nulls()
+    if not known.str.contains(DECIMAL_COMMA).any() or known.str.contains(r"^[+-]?\d*\.\d").any():
+        return False
+    return number_like(known) >= MOSTLY * len(known)
 
 
 def refuse_cells(text: pl.Series, bad: np.ndarray, where: Where) -> None:
@@ -176,9 +191,14 @@ def refuse_cells(text: pl.Series, bad: np.ndarray, where: Where) -> None:
     first = int(np.flatnonzero(bad)[0])
     if text.drop_nulls().str.contains(DATE).all():
         raise ValueError(f"{where.cell(first)}: {text[first]!r} is a date, which is no number: {FROM_DATES}")
-    comma = " (numbers are written with a point, not a comma)" if "," in text[first] else ""
+    commas = np.flatnonzero(text.str.contains(DECIMAL_COMMA).fill_null(False).to_numpy())
+    if len(commas):
+        raise ValueError(
+            f"{where.cell(int(commas[0]))}: {text[int(commas[0])]!r} is no number: write it with a point, not with a "
+            f"comma; {len(commas)} cell(s) of this column are like that"
+        )
     raise ValueError(
-        f"{where.cell(first)}: {text[first]!r} is no number{comma}, but the column seems to hold numbers; "
+        f"{where.cell(first)}: {text[first]!r} is no number, but the column seems to hold numbers; "
         f"{int(bad.sum())} cell(s) are like that. Mend them, or say missing={{{where.name!r}: [{text[first]!r}]}} "
         f"({on_command_line('missing', f'{where.name}={text[first]}')}) if they mean that the value is missing, or "
         f"categorical=[{where.name!r}] ({on_command_line('categorical', where.name)}) if the numbers are codes"
@@ -249,6 +269,7 @@ class Raw(NamedTuple):
     name: str
     frame: pl.DataFrame
     rows: np.ndarray
+    commas: tuple[str, ...] = ()  # columns that were written with decimal commas
 
 
 def tidy(raw: Raw, options: Options) -> tuple[Tidied, int]:
