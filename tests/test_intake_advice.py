@@ -6,6 +6,7 @@ import pytest
 
 import confrere as cf
 from confrere.data import DataWarning
+from confrere.data.choose import Choice, chosen_silos
 from confrere.data.intake import messages
 from confrere.data.intake.messages import Distance, Looks
 
@@ -224,6 +225,34 @@ def test_a_silo_with_nothing_but_zeros_learns_from_the_others_whether_that_is_od
     asked = [(e.silo, e.what, e.count) for e in load(two_silos(ZEROS, FAR)).shared if "far from 0" in e.what]
     assert asked == [(s, "whether values other than 0 are many and far from 0 in 'lab'", 1) for s in "ab"]
     assert not [e for e in load(two_silos([*ZEROS, *FAR], FAR)).shared if "far from 0" in e.what]
+
+
+@pytest.mark.parametrize("code", [-9, -99, -999, 999, 9999])
+def test_codes_for_gaps_are_judged_by_the_values_of_their_own_silo(code):
+    usual = np.random.default_rng(1).normal(130, 15, 60).round()
+    given = two_silos([*usual, *[code] * 5], usual)
+    assert [note for note in load(given).notes if "--missing" in note] == [
+        f"silo 'a': column 'lab' is {code} in some rows, far from all other values: if that means that it was not "
+        f"taken, say so with missing={{'lab': [{code}]}} (--missing lab={code})"
+    ]
+    assert not [note for note in load(two_silos([*usual, *[code] * 4], usual)).notes if "--missing" in note]
+    assert not [note for note in load(two_silos([*[120, 130] * 8, *[code] * 5], usual)).notes if "--missing" in note]
+
+
+def test_repeated_numbers_among_others_are_no_codes_for_gaps():
+    ages = np.r_[np.arange(18, 97), [99] * 6, [77] * 6]
+    assert not [note for note in load(two_silos(ages, ages)).notes if "--missing" in note]
+
+
+def test_zeros_are_found_beside_codes_for_gaps():
+    both = [*[-999] * 5, *[888] * 5, *[0] * 5, *np.arange(100.0, 160.0)]
+    notes = [note for note in load(two_silos(both, FAR)).notes if "--missing" in note]
+    assert [note.partition(" is ")[2].split()[0] for note in notes] == ["0", "888", "-999"]
+
+
+@pytest.mark.parametrize("name", ["titanic", "heart_disease", "breast_cancer", "diabetes"])
+def test_the_data_sets_with_a_name_have_no_codes_for_gaps(name, shared_data):
+    assert not [note for note in chosen_silos(Choice((name,))).notes if "far from all other values" in note]
 
 
 def test_advice_on_several_silos_rests_on_their_messages_alone(monkeypatch):

@@ -1,5 +1,5 @@
-"""Advice: columns that know too much about the label, identifiers, numbers that look like codes, zeros that look like
-missing values.
+"""Advice: columns that know too much about the label, identifiers, numbers that look like codes, zeros and numbers such
+as 999 that look like missing values.
 
 A column knows too much if it alone tells the label: by its levels, by whether it is missing, or by a threshold. That
 is so if it is right in 97 of 100 rows and makes at most a fifth of the errors of guessing the most frequent class;
@@ -20,13 +20,15 @@ from confrere.data.intake import messages
 from confrere.data.intake.layout import often_known
 from confrere.data.intake.messages import Distance, Looks
 from confrere.data.intake.survey import Plan
-from confrere.data.intake.tidy import Table, how_many, nameless
+from confrere.data.intake.tidy import Table, how_many, nameless, on_command_line
 
 RIGHT, REMAINING, CORRELATION = 0.97, 0.2, 0.999
 LEAST_ROWS, LEAST_MINORITY = 30, 8  # in fewer rows, columns separate labels by chance
 MOST_ROWS = 20_000  # so many are enough to see it
 MOST_CODES, MOST_VALUES = 5, 20
 FAR, LEAST_ZEROS = 0.3, 5  # part of the median above which all values are far from 0; rows worth a word
+GAP_CODES = (-7, -8, -9, *(sign * int(digit * n) for n in (2, 3, 4, 5) for digit in "789" for sign in (1, -1)))
+APART = 0.5  # part of the range of all other values by which a code for gaps is away from them
 CHUNK = 2**20  # numbers sorted at once
 
 
@@ -112,28 +114,48 @@ def advise(
     for name in codes(told.looks, plan):
         notes.append(f"column {name!r} has a few whole numbers only; if they are codes, name it in categorical")
     notes += [
-        f"silo {silo!r}: column {name!r} is 0 in {many} rows, far from all other values: if that means that it was "
-        f"not taken, say so with missing={{{name!r}: [0]}} (--missing {name}=0)"
-        for silo, name, many in suspicious_zeros(tables, plan, told.distances)
+        f"silo {silo!r}: column {name!r} is {code} in {many} rows, far from all other values: if that means that it "
+        f"was not taken, say so with missing={{{name!r}: [{code}]}} ({on_command_line('missing', f'{name}={code}')})"
+        for silo, name, code, many in suspicious_values(tables, plan, told.distances)
     ]
     return cautions, notes
 
 
-def suspicious_zeros(tables: Sequence[Table], plan: Plan, distances: Sequence[Distance]) -> list[tuple[str, str, str]]:
-    """Where 0 seems to stand for a missing value, the silo having many others, all far from it: silo, column, rows.
+def suspicious_values(
+    tables: Sequence[Table], plan: Plan, distances: Sequence[Distance]
+) -> list[tuple[str, str, int, str]]:
+    """Where 0 or a usual code seems to stand for a missing value: silo, column, value, rows.
 
-    A silo whose values are all 0 is suspicious if another said that its own are many and far from it.
+    The silo then has many others, all far from it. A silo whose values are all 0 is suspicious if another said that its
+    own are many and far from it.
     """
     far = {name for message in distances for name, yes in message.far.items() if yes}
-    found: list[tuple[str, str, str]] = []
+    found: list[tuple[str, str, int, str]] = []
     for name, table in ((name, table) for name in plan.columns for table in tables):
         if table.kinds.get(name) != "numeric":
             continue
         values = known_values(table, name)
-        zeros = int((values == 0).sum())
-        if zeros >= LEAST_ZEROS and (far_from_zero(values) or (name in far and all_zeros(values))):
-            found.append((table.name, name, how_many(zeros, len(values))))
+        codes = gap_codes(values)
+        rest = values[~np.isin(values, codes)]
+        zeros = int((rest == 0).sum())
+        odd = zeros >= LEAST_ZEROS and (far_from_zero(rest) or (name in far and all_zeros(values)))
+        for code in [0] * odd + codes:
+            found.append((table.name, name, code, how_many(int((values == code).sum()), len(values))))
     return found
+
+
+def gap_codes(values: np.ndarray) -> list[int]:
+    """Usual codes for missing values that are repeated and far from all other values, of which there are many.
+
+    >>> gap_codes(np.array([*range(90, 180), 999, 999, 999, 999, 999])), gap_codes(np.array([*range(90), 99] * 5))
+    ([999], [])
+    """
+    repeated = [code for code in GAP_CODES if (values == code).sum() >= LEAST_ZEROS]
+    rest = values[~np.isin(values, repeated)]
+    if not repeated or len(rest) <= MOST_VALUES:
+        return []
+    low, high = rest.min(), rest.max()
+    return [code for code in repeated if max(low - code, code - high) > APART * (high - low) > 0]
 
 
 def sample(count: int) -> np.ndarray:
