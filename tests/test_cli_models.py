@@ -109,13 +109,21 @@ def test_check_names_no_rare_level_of_others_and_shows_no_mean_that_tells_of_few
 def test_silos_that_take_no_part_are_not_read(tmp_path):
     for name, clinic in (("north", "a"), ("south", "b")):
         table().filter(pl.col("clinic") == clinic).drop("clinic").write_csv(tmp_path / f"{name}.csv")
-    (tmp_path / "west.csv").write_text("age,sex,ill\n")
-    with pytest.raises(ValueError, match=r"west\.csv has no rows"):
-        chosen_silos(Choice((str(tmp_path),), label="ill"))
+    for text, words in (("age,sex,ill\n", "has no rows"), ("", "is empty")):
+        (tmp_path / "west.csv").write_text(text)
+        with pytest.raises(ValueError, match=rf"west\.csv {words}: leave this silo out \(--exclude west\)"):
+            chosen_silos(Choice((str(tmp_path),), label="ill"))
     for chosen in ({"exclude": ("west",)}, {"silos": ("north", "south")}):
         assert chosen_silos(Choice((str(tmp_path),), label="ill", **chosen)).names == ("north", "south")
     with pytest.raises(ValueError, match="no silo 'wset'; did you mean 'west'"):
         chosen_silos(Choice((str(tmp_path),), label="ill", exclude=("wset",)))
+
+
+def test_the_label_is_no_feature(tmp_path):
+    table().write_csv(tmp_path / "p.csv")
+    choice = Choice((str(tmp_path / "p.csv"),), label="ill", silo="clinic", features=("ill",))
+    with pytest.raises(ValueError, match="column 'ill' is the label, so it cannot be named in features"):
+        chosen_silos(choice)
 
 
 def test_check_tells_the_quirks_of_the_four_hospitals(shared_data):

@@ -147,6 +147,8 @@ def options_of(choice: Choice, raws: Sequence[Raw]) -> Options:
     options = dict(choice.options)
     if choice.features:
         for name in choice.features:
+            if name == choice.label:
+                raise ValueError(f"column {name!r} is the label, so it cannot be named in features")
             if name not in columns:
                 raise WrongField(("data", "features"), f"there is no column {name!r}{did_you_mean(name, columns)}")
         rest = [name for name in columns if name not in (*choice.features, choice.label)]

@@ -12,7 +12,7 @@ import polars as pl
 from confrere.data.intake import messages
 from confrere.data.intake.advice import advise, ask
 from confrere.data.intake.options import Options, check_name, check_named, did_you_mean
-from confrere.data.intake.read import PARQUET, TEXT, reading
+from confrere.data.intake.read import PARQUET, TEXT, NoRows, reading
 from confrere.data.intake.survey import Plan, agree, check_kinds, class_names, common_classes, label_levels, survey
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import (
@@ -24,6 +24,7 @@ from confrere.data.intake.tidy import (
     hidden_gaps,
     how_many,
     nameless,
+    on_command_line,
     text_levels,
     tidy,
     without_columns,
@@ -104,8 +105,17 @@ def from_folder(folder: "str | PathLike[str]", options: Options, depth: int = 2)
 
 def one_each(files: Sequence[Path]) -> list[Raw]:
     """One silo for each file, in the order of their names."""
-    found = ((file.stem, reading(file)) for file in sorted(files, key=lambda file: file.stem))
-    return [Raw(name, frame, np.arange(frame.height), commas) for name, (frame, commas) in found]
+    return [one_silo(file) for file in sorted(files, key=lambda file: file.stem)]
+
+
+def one_silo(file: Path) -> Raw:
+    """A silo that is a file, named after it."""
+    try:
+        frame, commas = reading(file)
+    except NoRows as problem:
+        without = on_command_line("exclude", file.stem)
+        raise ValueError(f"{problem}: leave this silo out ({without}), or move the file away") from problem
+    return Raw(file.stem, frame, np.arange(frame.height), commas)
 
 
 def from_frames(

@@ -25,6 +25,10 @@ HEADER = re.compile(rf"(?:{QUOTED.pattern}|[^\n])*")
 ALONE = re.compile(r"\r(?![\r\n])")  # a carriage return that ends a line without a line feed
 
 
+class NoRows(ValueError):
+    """A file has no rows."""
+
+
 class Reading(NamedTuple):
     """A table, and the columns that were written with decimal commas."""
 
@@ -125,10 +129,10 @@ def read_file(path: Path) -> Reading:
     if suffix not in TEXT | PARQUET:
         raise ValueError(f"{path}: files end in {', '.join(sorted(TEXT | PARQUET))}, not in {path.suffix!r}")
     if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty")
+        raise NoRows(f"{path} is empty")
     found = read_csv(path) if suffix in TEXT else Reading(read_parquet(path))
     if found.frame.height == 0:
-        raise ValueError(f"{path} has no rows")
+        raise NoRows(f"{path} has no rows")
     return found
 
 
@@ -149,7 +153,7 @@ def read_csv(path: Path) -> Reading:
         line = data[: problem.start].count(b"\n") + 1
         raise ValueError(f"{path} is not in UTF-8 (see line {line}): save it anew with that encoding") from problem
     if not text.strip():
-        raise ValueError(f"{path} is empty")
+        raise NoRows(f"{path} is empty")
     if ALONE.search(text):
         text = with_line_feeds(text)
         data = text.encode()
