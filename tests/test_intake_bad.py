@@ -212,6 +212,7 @@ def test_nan_is_a_missing_value():
 
 def test_numbers_too_large_to_square_are_refused():
     refused(table(x=[1e200, 2.0, -1e200, 5.0]), "silo 'a', column 'x': the numbers are too large to be added up")
+    refused(table(x=[1e200, 1e200, 2e200, 2e200]), "column 'x': the numbers are too large to be added up")
 
 
 def test_a_few_words_among_numbers_are_refused_by_cell(tmp_path):

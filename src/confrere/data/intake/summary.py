@@ -107,6 +107,8 @@ def common_line(name: str, messages: Sequence[Summary]) -> tuple[Line | None, bo
     count = sum(moments.count for moments in given)
     mean = sum(moments.sum for moments in given) / count
     between = between_silos(given, mean)
+    if not np.isfinite(between):
+        raise ValueError(f"column {name!r}: the numbers are too large to be added up: rescale them")
     if any(moments.squares is None for moments in given):
         return Line(mean, 0.0, 1.0), not varies and between == 0
     scale = float(np.sqrt((sum(moments.squares or 0.0 for moments in given) + between) / count))
@@ -136,4 +138,5 @@ def between_silos(given: Sequence[Moments], mean: float) -> float:
     weights = np.array([moments.count for moments in given])
     if np.ptp(own) <= 1e-14 * np.abs(own).max():
         return 0.0
-    return float(weights @ (own - mean) ** 2)
+    with np.errstate(over="ignore"):
+        return float(weights @ (own - mean) ** 2)
