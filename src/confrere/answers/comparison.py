@@ -39,7 +39,9 @@ def compared(
 
     case, how = case_of(silos, user, model, others, seed), settings(model, others)
     names = LINEAR if model.name in ("linear", "logistic") else OTHER
-    given = {name: getattr(algorithms, name) for name in names} | ({} if auto is None else {"evidence": auto})
+    given: dict[str, Any] = {name: getattr(algorithms, name) for name in names}
+    if auto is not None:
+        given["evidence"] = auto
     by_algorithm = trials(case, how, given, grid, rounds, progress)
     rows = [{"algorithm": "this answer", how.criterion: score, "numbers": "", **on_test_rows(case, answer)}]
     for some in by_algorithm:
