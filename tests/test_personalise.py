@@ -1,6 +1,7 @@
 """One call from silos and a user to an answer."""
 
 import json
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -143,6 +144,17 @@ def test_a_user_without_rows_gets_the_pooled_model():
     assert found.candidates["pool"] == 1.0
     X, y = empty["a"].rows("test")
     assert (found.model.predict(X) == y).mean() > 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::confrere.answers.AnswerWarning")  # Switzerland has 8 rows of the second class
+def test_of_four_hospitals_any_that_is_flipped_is_flagged_by_any_other(shared_data):
+    hospitals = cf.data.heart_disease()
+    for flipped, name in enumerate(hospitals.names):
+        turned = [replace(s, y=1 - s.y) if i == flipped else s for i, s in enumerate(hospitals.silos)]
+        silos = replace(hospitals, silos=tuple(turned), source=None)
+        for user in set(hospitals.names) - {name}:
+            assert name in cf.personalise(silos, user).unrelated
 
 
 @pytest.mark.slow
