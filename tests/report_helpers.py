@@ -85,7 +85,7 @@ def made_answer(user: str) -> cf.Answer:
     return cf.Answer(
         user=user, algorithm="auto (evidence-weighted borrowing)", model=predictor, weights=weights,
         prior=1 - sum(weights.values()), relevance=relevance, candidates={}, scores={}, rows=45, refused=(), silent=(),
-        shared=(*silos.shared, *(Shared(name, "coefficients", 18, "to borrow") for name in others)), reason="",
+        shared=(*silos.shared, *(Shared(name, "coefficients", 18, "to borrow") for name in others)), findings="",
         notes=(), make_history=nothing, compare=nothing,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ import confrere as cf
 from confrere.answers import AnswerWarning, words
 from confrere.answers.auto import with_prevalence
 from confrere.answers.average import exponential_weights
-from confrere.answers.worth import doubts_about, doubts_about_amounts, doubts_about_classes, warn_of
+from confrere.answers.worth import doubts_about, doubts_about_amounts, doubts_about_classes
 from confrere.borrowing.glm import Rows
 from confrere.core import silo_view
 
@@ -128,10 +128,14 @@ def test_a_user_with_one_class_is_warned_and_may_say_how_frequent_the_other_is()
     with pytest.warns(AnswerWarning, match=r"prevalence= \(confrere train: --prevalence\)"):
         trusting = cf.personalise(silos, "a")
     assert trusting.candidates["pair"] == 1.0
+    [caution], [advice] = trusting.cautions, trusting.advice  # apart, so that those who cannot follow it leave it out
+    assert "prevalence" not in " ".join([trusting.findings, caution, *trusting.notes])
+    assert trusting.reason.endswith(f"{caution} {advice}")
     known = cf.personalise(silos, "a", prevalence=0.4)
     assert known.model.predict_proba(X)[:, 1].mean() == pytest.approx(0.4, abs=1e-3)
     assert trusting.model.predict_proba(X)[:, 1].mean() < 0.3
     assert "40%" in known.reason
+    assert not known.advice
 
 
 @pytest.mark.slow
@@ -231,9 +235,9 @@ def test_a_network_averages_candidates_on_amounts_too():
 def test_amounts_that_cannot_be_told_are_said_to_be_so():
     y = amounts(1000, 200)["a"].rows("train")[1]
     spread = y.std()
-    with pytest.warns(cf.answers.AnswerWarning, match="no better than its mean"):
-        [said] = warn_of(doubts_about("regression", "a", y, 1.01 * spread, 1.01 * spread), stacklevel=1)
+    [said] = doubts_about("regression", "a", y, 1.01 * spread, 1.01 * spread).guess
     assert said.startswith("a: ")
+    assert "no better than its mean" in said
     assert doubts_about("regression", "a", y, 0.99 * spread, 0.99 * spread) == ((), ())
 
 

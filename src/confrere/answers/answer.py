@@ -2,7 +2,8 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ class Answer:
     `weights`: every silo's share of the information behind the model, the user's own included; with `prior`, the share
     of what was assumed before any row was seen, they sum to 1. Of a named algorithm they are the shares of its average,
     which for `fine_tuned` and `ditto` is the common model. `relevance`: how probable it is, judged by the user's
-    own rows, that a silo has something to say to it at all; below 0.3 it is flagged.
+    own rows, that a silo has something to say to it at all; below 0.3 it is flagged. `advice`: what else `personalise`
+    could be told, apart from what was found, as not everyone who shows an answer can tell it.
     """
 
     user: str
@@ -42,11 +44,18 @@ class Answer:
     refused: tuple[str, ...]  # silos whose message could not be true
     silent: tuple[str, ...]  # silos with too few rows to be heard, whose messages were empty
     shared: tuple[Shared, ...] = field(repr=False)  # what left each silo, to make the data agree and for this answer
-    reason: str = field(repr=False)
+    findings: str = field(repr=False)  # in words, without advice
     notes: tuple[str, ...]
     make_history: Callable[[], History] = field(repr=False)
     compare: Callable[[], "pl.DataFrame"] = field(repr=False)
+    cautions: tuple[str, ...] = ()  # the notes of which a warning is given
+    advice: tuple[str, ...] = ()
     key: int | tuple[int, ...] = 0  # the seed, or the key, from which all JAX keys are derived
+
+    @property
+    def reason(self) -> str:
+        """What was found, and what to do about it, in words."""
+        return with_advice(self.findings, self.advice)
 
     @functools.cached_property
     def comparison(self) -> "pl.DataFrame":
@@ -69,6 +78,7 @@ class Answer:
         """The answer as plain values, for JSON."""
         return {
             "user": self.user, "algorithm": self.algorithm, "reason": self.reason, "notes": list(self.notes),
+            "advice": list(self.advice),
             "weights": dict(self.weights), "prior": self.prior, "relevance": dict(self.relevance),
             "unrelated": list(self.unrelated), "refused": list(self.refused), "silent": list(self.silent),
             "candidates": dict(self.candidates), "rows": self.rows,
@@ -78,3 +88,14 @@ class Answer:
             },
             "shared": [entry._asdict() for entry in self.shared],
         }  # fmt: skip
+
+
+def with_advice(said: str, advice: Sequence[str]) -> str:
+    """A text with advice after it."""
+    return " ".join([said, *advice])
+
+
+def warn_of(answer: Answer) -> None:
+    """Say the cautions of an answer, with its advice, to whoever called the caller."""
+    for caution in answer.cautions:
+        warnings.warn(with_advice(caution, answer.advice), AnswerWarning, stacklevel=3)

@@ -1,7 +1,6 @@
 """Auto for linear models: evidence-weighted borrowing, run and reported."""
 
 import math
-import warnings
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -11,8 +10,7 @@ import numpy as np
 
 from confrere.algorithms import EVIDENCE_ROUNDS, evidence
 from confrere.answers import words
-from confrere.answers.answer import AnswerWarning
-from confrere.answers.worth import Doubts, doubts_about, warn_of
+from confrere.answers.worth import Doubts, doubts_about
 from confrere.borrowing.candidates import CANDIDATES, Verdict, second_class
 from confrere.borrowing.glm import QUICK_COMPILATION, Rows, rows_of, to_params
 from confrere.borrowing.summary import Share
@@ -26,9 +24,7 @@ from confrere.program import Setup, expected_traffic, rollout
 from confrere.simulate import initial_params, on_devices, simulate
 from confrere.study.cases import round_up
 
-SAY_PREVALENCE = (
-    " If you know how frequent the second class is, say so with prevalence= (confrere train: --prevalence)."
-)
+SAY_PREVALENCE = "If you know how frequent the second class is, say so with prevalence= (confrere train: --prevalence)."
 TOGETHER = "all others together"
 
 
@@ -44,8 +40,10 @@ class Heard(NamedTuple):
     refused: tuple[str, ...]
     silent: tuple[str, ...]
     shared: tuple[Shared, ...]
-    reason: str
+    findings: str
     notes: tuple[str, ...]
+    cautions: tuple[str, ...]
+    advice: tuple[str, ...]
     make_history: Callable[[], History]
 
 
@@ -65,21 +63,24 @@ def by_evidence(
     table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, jnp.int32(user), params, block))
     rows = rows_of(model, jax.tree.map(lambda a: a[user], block))
     theta = verdict.theta
-    notes = warn_about(rows, model, silos.names[user], prevalence, has_two_classes(rows, theta, model))
+    unsure = one_class(rows, model) and prevalence is None
+    notes = cautions = about_few_rows(rows, silos.names[user], unsure)
     if prevalence is not None:
         theta = with_prevalence(rows, verdict.theta, model, prevalence)
         notes = (*notes, f"Its intercept was set so that {prevalence:.0%} of the patients are of the second class.")
     found = who_counted(silos, user, share, table, verdict)
     said = in_words(silos.names[user], found, verdict, model, notes)
     if is_validated(rows, model):
-        doubted = warn_of(doubts_of(verdict, silos.names[user], rows, model), stacklevel=3)
-        notes, said = (*notes, *doubted), " ".join([said, *doubted])
+        doubts = doubts_of(verdict, silos.names[user], rows, model)
+        doubted = (*doubts.guess, *doubts.alone)
+        notes, cautions, said = (*notes, *doubted), (*cautions, *doubts.guess), " ".join([said, *doubted])
     scores = dict(zip(names, map(float, verdict.scores), strict=True)) | {"alone": float(verdict.alone)}
     return Heard(
         to_params(jnp.asarray(theta), params, model), **found,
         candidates=dict(zip(names, map(float, verdict.weights), strict=True)), scores=scores,
         shared=what_was_sent(silos, user, share, setup, EVIDENCE_ROUNDS, params, block, found["silent"]),
-        reason=said, notes=notes,
+        findings=said, notes=notes, cautions=cautions,
+        advice=(SAY_PREVALENCE,) * (unsure and has_two_classes(rows, theta, model)),
         make_history=lambda: simulate(recipe, model, silos, EVIDENCE_ROUNDS, user=user, record=("weights", "norm")),
     )  # fmt: skip
 
@@ -141,22 +142,24 @@ def doubts_of(verdict: Verdict, user: str, rows: Rows, model: Model) -> Doubts:
     return doubts_about(model.task, user, y, score, alone)
 
 
-def warn_about(rows: Rows, model: Model, user: str, prevalence: float | None, two: bool) -> tuple[str, ...]:
-    """What a reader must know about a user with too few rows; also said as a warning."""
-    said = []
+def one_class(rows: Rows, model: Model) -> bool:
+    """Whether the user's rows are of one class, or all but one are."""
+    return model.task == "classification" and int(rows.weight.sum()) > 0 and int(second_class(rows, model.task)) < 2
+
+
+def about_few_rows(rows: Rows, user: str, unsure: bool) -> tuple[str, ...]:
+    """What a reader must know about a user with too few rows, or too few of all but one class (`unsure`)."""
     count = int(rows.weight.sum())
     if count == 0:
-        said.append(f"{user} has no training rows: its model is that of all others together.")
-    elif model.task == "classification" and int(second_class(rows, model.task)) < 2 and prevalence is None:
-        said.append(
+        return (f"{user} has no training rows: its model is that of all others together.",)
+    if unsure:
+        return (
             f"{user} has fewer than two rows outside its most frequent class: nothing could be validated on them, and "
-            f"the model trusts that its patients are like its rows.{SAY_PREVALENCE if two else ''}"
+            "the model trusts that its patients are like its rows.",
         )
-    elif count < 25:
-        said.append(f"{user} has only {count} training rows: expect little of the validation on them.")
-    for text in said:
-        warnings.warn(text, AnswerWarning, stacklevel=4)
-    return tuple(said)
+    if count < 25:
+        return (f"{user} has only {count} training rows: expect little of the validation on them.",)
+    return ()
 
 
 def has_two_classes(rows: Rows, theta: np.ndarray, model: Model) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from confrere.algorithms import evidence
 from confrere.answers import words
-from confrere.answers.answer import Answer
+from confrere.answers.answer import Answer, warn_of
 from confrere.answers.auto import by_evidence
 from confrere.answers.average import by_average
 from confrere.answers.comparison import compared
@@ -14,7 +14,7 @@ from confrere.answers.predictor import Predictor
 from confrere.answers.ready import told_of
 from confrere.answers.sent import in_runs
 from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, settings, trials
-from confrere.answers.worth import doubts_about, warn_of
+from confrere.answers.worth import doubts_about
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.core import Recipe
@@ -101,8 +101,11 @@ def personalise(
         said = heard._asdict()
         predictor = Predictor.of(model, [(1.0, said.pop("params"))], silos, place)
         recipe = evidence(place, share, min_cell)
-        return answer(predictor, auto=recipe, algorithm="auto (evidence-weighted borrowing)", **said)
-    return averaged_answer(answer, silos, place, model, others, seed, rounds, progress)
+        made = answer(predictor, auto=recipe, algorithm="auto (evidence-weighted borrowing)", **said)
+    else:
+        made = averaged_answer(answer, silos, place, model, others, seed, rounds, progress)
+    warn_of(made)
+    return made
 
 
 def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed: int, rounds: int, progress) -> Answer:
@@ -111,18 +114,19 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
     what = "log-loss" if model.task == "classification" else "RMSE"
     name = silos.names[user]
     doubts = doubts_about(model.task, name, silos[user].rows("train")[1], found.score, found.alone)
-    reason = " ".join([
+    notes = (*doubts.guess, *doubts.alone)
+    findings = " ".join([
         words.whom_it_listened_to(name, found.weights, 0.0),
         *words.who_was_left_out(found.relevance, (), (), found.weights),
         words.was_it_worth_it(found.score, found.alone, what),
-        *(notes := warn_of(doubts, stacklevel=3)),
+        *notes,
     ])  # fmt: skip
     return answer(
         Predictor.of(model, found.members, silos, user, found.units), algorithm="auto (average over candidates)",
         weights=found.weights, prior=0.0, relevance=found.relevance, candidates=found.candidates,
         scores=found.scores | {"alone": found.alone}, refused=(), silent=(),
-        shared=found.shared, reason=reason,
-        notes=notes, make_history=lambda: found.history,
+        shared=found.shared, findings=findings,
+        notes=notes, cautions=doubts.guess, make_history=lambda: found.history,
     )  # fmt: skip
 
 

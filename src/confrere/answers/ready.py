@@ -62,12 +62,12 @@ def told_of(history: History, silos: Silos, user: int, score: float) -> dict[str
     relevance = kept_weight(history, silos, user) if name == "weight_erosion" else {}
     numbers = numbers_in_words({k: v for k, v in history.hyper.items() if k != "user"})
     tuned = f"{name} with {numbers}" if numbers else name
-    reason = " ".join([
+    findings = " ".join([
         f"As asked, {tuned}.", words.whom_its_average_heard(silos.names[user], name, weights),
         *words.who_was_left_out(relevance, (), (), weights),
     ])  # fmt: skip
     return {
         "algorithm": name, "weights": weights, "prior": 0.0, "relevance": relevance, "candidates": {tuned: 1.0},
-        "scores": {tuned: score}, "refused": (), "silent": (), "reason": reason, "notes": (),
+        "scores": {tuned: score}, "refused": (), "silent": (), "findings": findings, "notes": (),
         "make_history": lambda: history,
     }  # fmt: skip

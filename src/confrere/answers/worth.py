@@ -4,12 +4,10 @@ Of the first a warning is given, too; the second is often a matter of few rows.
 """
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from confrere.answers.answer import AnswerWarning
 from confrere.models.model import Task
 
 CLEARLY_WORSE = 0.01  # than training alone, in log-loss, or in parts of the RMSE
@@ -17,7 +15,7 @@ CONSIDER_ALONE = "consider training alone (--algorithm ridge_local)"
 
 
 class Doubts(NamedTuple):
-    """Sentences about what a guess reaches, and about what training alone does."""
+    """Sentences about what a guess reaches, which deserve a warning, and about what training alone does."""
 
     guess: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
@@ -74,10 +72,3 @@ def worse_than_alone(what: str, score: float, alone: float) -> str:
     """That training alone is better, and what to do."""
     against = f"{what} {score:.3f} against {alone:.3f}"
     return f"On held-out rows it is worse than training alone ({against}): {CONSIDER_ALONE}."
-
-
-def warn_of(doubts: Doubts, stacklevel: int) -> tuple[str, ...]:
-    """All sentences, those about a guess also as warnings; `stacklevel` as for a warning of the caller's own."""
-    for text in doubts.guess:
-        warnings.warn(text, AnswerWarning, stacklevel=stacklevel + 1)
-    return (*doubts.guess, *doubts.alone)

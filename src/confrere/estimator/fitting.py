@@ -17,7 +17,6 @@ import numpy as np
 
 from confrere.algorithms import ridge_local
 from confrere.answers import AnswerWarning, personalise
-from confrere.answers.auto import SAY_PREVALENCE
 from confrere.borrowing.glm import QUICK_COMPILATION, base_precision, rows_of, scores_of, to_params
 from confrere.borrowing.local import ridge_optimum
 from confrere.core import Block, Tree
@@ -99,20 +98,15 @@ def fit_silo(silos: Silos, place: int, model: Model, algorithm: Any, seed: int) 
     """The model of one silo."""
     if isinstance(algorithm, str) and algorithm == "auto" and len(silos) == 1:
         return alone(silos, model)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", AnswerWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AnswerWarning)
         answer = personalise(silos, place, algorithm, model, seed=seed)
-    for warning in told:
-        warnings.warn(without_advice(str(warning.message)), warning.category, stacklevel=2)
+    for caution in answer.cautions:  # its advice names arguments that the estimators lack
+        warnings.warn(caution, AnswerWarning, stacklevel=2)
     return Fitted(
         SiloModel.of(answer.model.params, silos, place), answer.weights, answer.relevance,
-        f"{answer.algorithm}: {without_advice(answer.reason)}", lambda: answer.history,
+        f"{answer.algorithm}: {answer.findings}", lambda: answer.history,
     )  # fmt: skip
-
-
-def without_advice(said: str) -> str:
-    """What an answer says, without naming an argument that the estimators lack."""
-    return said.replace(SAY_PREVALENCE, "")
 
 
 def alone(silos: Silos, model: Model) -> Fitted:

@@ -146,12 +146,10 @@ def hospital(
     by_itself = by_itself or trained_alone(answer.model, silos, user, ridge_of(result, answer.user))
     sure, found = sureness(answer.model, by_itself, silos, user, result, people, min_group, label)
     groupings, without = groups_of(silos, user, found, groups, min_group, meanings, people)
-    notes = tuple(
-        note for note in answer.notes if CONSIDER_ALONE not in note
-    )  # question 1 answers that over all splits
+    notes = tuple(n for n in answer.notes if CONSIDER_ALONE not in n)  # question 1 answers that over all splits
     return Hospital(
-        answer.user, answer.algorithm, notes, helped(result, answer.user, main, at), listened(answer),
-        learned(answer.model, by_itself, silos, user, meanings, label), groupings, without, sure,
+        answer.user, answer.algorithm, (*notes, *answer.advice), helped(result, answer.user, main, at),
+        listened(answer), learned(answer.model, by_itself, silos, user, meanings, label), groupings, without, sure,
         cost_of(answer, result, main), curves_of(result, answer.user), model_hash(answer.model),
     )  # fmt: skip
 
