@@ -10,6 +10,7 @@ import pytest
 
 import confrere as cf
 from confrere.data import DataWarning
+from confrere.data.intake.read import read
 
 
 def table(**columns):
@@ -282,7 +283,17 @@ def test_other_encodings_are_refused_by_line(tmp_path):
 def test_ragged_rows_are_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y,s\n1,0,a\n2,1,b,9,9\n")
+    refused(path, r"t\.csv, line 3: 5 fields, but the header has 3: are all rows of the same length\?")
+    path.write_text(f"x,y,s\n{'1' * 200_000},0,a,b\n")  # of so large a field only that much is said
     refused(path, r"t\.csv could not be read as a table, are all rows of the same length\?")
+
+
+def test_lines_that_end_too_early_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('x,y,s\n1,0,"a\nb"\n2,1\n3,1,b\n')
+    refused(path, r"t\.csv, line 4: 2 fields, but the header has 3.*needs its separator")
+    path.write_text("s,y,x\na,0,1\na,1,2\n\nb,0,\nb,1,5\n\n")  # blank lines, and a gap with its separator
+    assert read(path).height == 6
 
 
 def test_a_broken_parquet_file_is_refused(tmp_path):

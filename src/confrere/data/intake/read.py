@@ -4,10 +4,11 @@ Text stays text here, numbers in a CSV file included: what a column holds is dec
 decimal commas become points, in columns of numbers of files whose fields are not separated by commas.
 """
 
+import contextlib
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,6 +166,8 @@ def read_csv(path: Path) -> Reading:
         raise ValueError(
             f"{path}: a quoted name in the header holds the separator and has a blank before it: remove it"
         )
+    if frame.width and frame.to_series(-1).null_count():  # polars fills up lines that end too early
+        check_lengths(text, separator, str(path))
     if len(names) == frame.width:  # polars leaves doubled quotes in names
         frame.columns = names
     frame = stripped(frame, str(path))
@@ -229,9 +232,31 @@ def parse_csv(data: bytes, separator: str, what: str) -> pl.DataFrame:
         reason = str(problem).strip().split("\n", 1)[0]
         if "more fields" not in reason or data.count(b'"') % 2:
             check_quotes(data.decode("utf-8"), what)
+        check_lengths(data.decode("utf-8"), separator, what)
         raise ValueError(
             f"{what} could not be read as a table, are all rows of the same length? ({reason})"
         ) from problem
     if frame.height == 0:
         check_quotes(data.decode("utf-8"), what)
     return frame
+
+
+def check_lengths(text: str, separator: str, what: str) -> None:
+    """Refuse the first line that has more or fewer fields than the header; blank lines pass."""
+    for line, (count, width) in lengths(text, separator):
+        if count != width:
+            raise ValueError(
+                f"{what}, line {line}: {count} field{'s' * (count > 1)}, but the header has {width}: are all rows of "
+                "the same length? A value that is missing needs its separator, too"
+            )
+
+
+def lengths(text: str, separator: str) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The first line of every row that is not blank, how many fields it has, and how many the header."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    with contextlib.suppress(csv.Error):  # of fields too large for this reader nothing is said
+        width, line = len(next(rows)), rows.line_num + 1
+        for row in rows:
+            if "".join(row).strip():
+                yield line, (len(row), width)
+            line = rows.line_num + 1
