@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+import typer
 
 import confrere as cf
+from confrere.cli.check import check
 from confrere.cli.train import decided, personal_answer, train
 from confrere.data.choose import Choice, chosen_silos
 from confrere.data.overview import overview
@@ -104,6 +106,13 @@ def test_check_names_no_rare_level_of_others_and_shows_no_mean_that_tells_of_few
     refused = confrere("check", "p.csv", *NAMED, "--min-group", "1", cwd=tmp_path)
     assert refused.returncode == 2
     assert "never shown" in refused.stderr
+
+
+def test_check_says_that_a_user_is_excluded(tmp_path, capsys):
+    weighed(40).write_csv(tmp_path / "p.csv")
+    with pytest.raises(typer.Exit):
+        check([str(tmp_path / "p.csv")], "ill", "clinic", user="a", exclude=["a"])
+    assert "silo 'a' is excluded, and can be no user then: take it out of exclude" in capsys.readouterr().err
 
 
 def test_silos_that_take_no_part_are_not_read(tmp_path):

@@ -45,13 +45,16 @@ def check(
     --min-group rows are shown.
     """
     with for_people():
-        from confrere.data.choose import chosen_silos
+        from confrere.data.choose import check_user, chosen_silos
         from confrere.data.overview import overview
 
         choice = inputs.choice_of(
             data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
         )  # fmt: skip
-        report = overview(chosen_silos(choice), user, least)
+        silos = chosen_silos(choice)
+        if user is not None:
+            check_user(user, silos.names, choice)
+        report = overview(silos, user, least)
         if json:
             print_json(report)
         else:
