@@ -164,6 +164,13 @@ GRID = STUDY[STUDY.index("[study.grid]") :]
     (GRID, '[derive.c]\nold = "age / 2"', ["line 11: derive.c: there is no silo 'c'; there is 'a', 'b'"]),
     ('"clinic"', '"clinic"\nexclude = ["c"]', ["line 5: data.exclude: there is no silo 'c'"]),
     ('"clinic"', '"clinic"\nfeatures = ["agee"]', ["line 5: data.features: ", "did you mean 'age'?"]),
+    ('"clinic"', '"clinic"\ndrop = ["agee"]', ["line 5: data.drop: drop names the column 'agee'", "mean 'age'?"]),
+    ('"clinic"', '"clinic"\ncategorical = ["agee"]\nfeatures = ["age"]', ["line 5: data.categorical: ", "'agee'"]),
+    ('"clinic"', '"clinic"\nnumeric = ["agee"]', ["line 5: data.numeric: ", "did you mean 'age'?"]),
+    ('"clinic"', '"clinic"\nmissing = {agee = [0]}', ["line 5: data.missing.agee: ", "did you mean 'age'?"]),
+    (GRID, "[data.missing]\nagee = [0]", ["line 12: data.missing.agee: ", "did you mean 'age'?"]),
+    ('"ill"', '"il"', ["line 3: data.label: silo 'a' has no label column 'il'", "'ill'"]),
+    ('"clinic"', '"clinicc"', ["line 4: data.silo: the table has no silo column 'clinicc'", "'clinic'?"]),
 ])  # fmt: skip
 def test_names_that_the_data_do_not_have_are_told_with_line_and_field(tmp_path, old, new, words):
     file = tmp_path / "study.toml"
@@ -179,6 +186,8 @@ def test_names_that_the_data_do_not_have_are_told_with_line_and_field(tmp_path, 
 def test_a_user_that_was_excluded_is_told_so():
     with pytest.raises(ValueError, match="silo 'north' is excluded"):
         check_user("north", ["south"], Choice(("p.csv",), exclude=("north",)))
+    with pytest.raises(ValueError, match="silo 'north' is none of the silos that were named"):
+        check_user("north", ["south"], Choice(("p.csv",), silos=("south",)))
 
 
 def test_init_writes_a_file_that_runs_as_it_is(tmp_path):

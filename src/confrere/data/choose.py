@@ -103,6 +103,9 @@ def check_user(user: str, names: Sequence[str], choice: Choice) -> None:
     if user in choice.exclude:
         said = f"silo {user!r} is excluded, and can be no user then: take it out of exclude, or name another user"
         raise WrongField(("study", "users"), said)
+    if choice.silos and user not in choice.silos:
+        said = f"silo {user!r} is none of the silos that were named, and can be no user then: name it in silos, too"
+        raise WrongField(("study", "users"), said)
     if user not in names:
         raise WrongField(("study", "users"), f"there is no silo {user!r}{did_you_mean(user, names)}")
 
@@ -148,11 +151,12 @@ def options_of(choice: Choice, raws: Sequence[Raw]) -> Options:
     if choice.features:
         for name in choice.features:
             if name == choice.label:
-                raise ValueError(f"column {name!r} is the label, so it cannot be named in features")
+                said = f"column {name!r} is the label, so it cannot be named in features"
+                raise WrongField(("data", "features"), said)
             if name not in columns:
                 raise WrongField(("data", "features"), f"there is no column {name!r}{did_you_mean(name, columns)}")
         rest = [name for name in columns if name not in (*choice.features, choice.label)]
         options["drop"] = (*options.get("drop", ()), *rest)
         for kind in ("categorical", "numeric"):
-            options[kind] = tuple(name for name in options.get(kind, ()) if name in choice.features)
+            options[kind] = tuple(name for name in options.get(kind, ()) if name not in rest)
     return make_options(choice.label, **options)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from confrere.checks import WrongField
 from confrere.data.intake import messages
 from confrere.data.intake.advice import advise, ask
 from confrere.data.intake.options import Options, check_name, check_named, did_you_mean
@@ -61,7 +62,7 @@ def from_table(table: Any, options: Options, silo: str | None, depth: int = 2) -
 def check_column(frame: pl.DataFrame, name: str, what: str) -> None:
     """Refuse the name of a column that is not there."""
     if name not in frame.columns:
-        raise ValueError(f"the table has no {what} column {name!r}{did_you_mean(name, frame.columns)}")
+        raise WrongField(("data", what), f"the table has no {what} column {name!r}{did_you_mean(name, frame.columns)}")
 
 
 def by_silo(frame: pl.DataFrame, silo: str, commas: tuple[str, ...] = ()) -> list[Raw]:

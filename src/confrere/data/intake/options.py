@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from confrere.checks import check_counts
+from confrere.checks import WrongField, check_counts
 
 Scale = Literal["shared", "silo"]
 Task = Literal["classification", "regression"]
@@ -50,10 +50,10 @@ def make_options(
     options = Options(label, dropped, levels, numbers, gone, scale, task, min_level)
     for name in options.categorical:
         if name in options.numeric:
-            raise ValueError(f"column {name!r} is named both in categorical and in numeric")
+            raise WrongField(("data", "numeric"), f"column {name!r} is named both in categorical and in numeric")
     for given, columns in (("drop", options.drop), ("categorical", options.categorical), ("numeric", options.numeric)):
         if label in columns:
-            raise ValueError(f"column {label!r} is the label, so it cannot be named in {given}")
+            raise WrongField(("data", given), f"column {label!r} is the label, so it cannot be named in {given}")
     return options
 
 
@@ -100,7 +100,9 @@ def check_named(options: Options, columns: Iterable[str]) -> None:
     for option, named in chosen.items():
         for name in named:
             if name not in known and name != options.label:
-                raise ValueError(f"{option} names the column {name!r}, which no silo has{did_you_mean(name, known)}")
+                field = ("data", option, *([name] if option == "missing" else []))
+                said = f"{option} names the column {name!r}, which no silo has{did_you_mean(name, known)}"
+                raise WrongField(field, said)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
+from confrere.checks import WrongField
 from confrere.data.intake.options import Options, did_you_mean
 
 Kind = Literal["numeric", "categorical", "text", "date", "empty"]
@@ -277,7 +278,7 @@ def tidy(raw: Raw, options: Options) -> tuple[Tidied, int]:
     where = Where(raw.name, raw.rows)
     if options.label not in raw.frame.columns:
         hint = did_you_mean(options.label, raw.frame.columns)
-        raise ValueError(f"silo {raw.name!r} has no label column {options.label!r}{hint}")
+        raise WrongField(("data", "label"), f"silo {raw.name!r} has no label column {options.label!r}{hint}")
     label = nameless(tidy_label(raw.frame[options.label], options, where._replace(name=options.label)))
     labelled = label.is_not_null()
     if not labelled.any():
