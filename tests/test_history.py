@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import pickle
 
 import jax
 import numpy as np
@@ -33,6 +34,15 @@ def erosion(lr=0.3):
 def history():
     active = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 1]])
     return run(active=active)
+
+
+def test_a_history_can_be_pickled_and_resumed_from():
+    h = run(rounds=2)
+    again = pickle.loads(pickle.dumps(dataclasses.replace(h)))
+    np.testing.assert_array_equal(again.personal(1)["w"], h.personal(1)["w"])
+    np.testing.assert_array_equal(again.weights, h.weights)
+    assert again.summary() == h.summary()
+    np.testing.assert_array_equal(run(resume=again).loss, run(resume=h).loss)
 
 
 def test_a_personal_model_is_found_by_name_or_place():

@@ -50,6 +50,10 @@ class History:
         """Everybody's personal model, stacked [n, ...]; made when first asked for."""
         return self.make_models()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: with the personal models made, in place of what makes them."""
+        return {**self.__dict__, "make_models": functools.partial(as_made, jax.device_get(self.models))}
+
     def personal(self, silo: int | str) -> Tree:
         """The personal model of a silo, by name or place."""
         place = place_of(self.names, silo)
@@ -81,6 +85,11 @@ class History:
             one, two = getattr(self, name), getattr(later, name)
             joined[name] = {k: join(one[k], two[k], 1) for k in two}
         return replace(later, rounds=self.rounds + later.rounds, **joined)
+
+
+def as_made(models: Tree) -> Tree:
+    """Models that are made already."""
+    return models
 
 
 def join(one: np.ndarray | None, two: np.ndarray | None, skip: int = 0) -> np.ndarray | None:
