@@ -239,6 +239,19 @@ def test_codes_for_gaps_are_judged_by_the_values_of_their_own_silo(code):
     assert not [note for note in load(two_silos([*[120, 130] * 8, *[code] * 5], usual)).notes if "--missing" in note]
 
 
+@pytest.mark.parametrize("code", [-9, 99, 999])
+def test_a_silo_with_nothing_but_a_code_for_gaps_is_told_so(code):
+    usual = np.random.default_rng(1).normal(130, 15, 60).round()
+    assert [note for note in load(two_silos([code] * 5, usual)).notes if "--missing" in note] == [
+        f"silo 'a': column 'lab' is {code} in all rows, a usual code for gaps: if that means that it was not "
+        f"taken, say so with missing={{'lab': [{code}]}} (--missing lab={code})"
+    ]
+    two = [note for note in load(two_silos([code] * 6 + [888] * 5, usual)).notes if "--missing" in note]
+    assert sum("rows, a usual code for gaps" in note for note in two) == len(two) == 2
+    assert not [note for note in load(two_silos([code] * 4, usual)).notes if "--missing" in note]
+    assert not [note for note in load(two_silos([100] * 5, usual)).notes if "--missing" in note]
+
+
 def test_repeated_numbers_among_others_are_no_codes_for_gaps():
     ages = np.r_[np.arange(18, 97), [99] * 6, [77] * 6]
     assert not [note for note in load(two_silos(ages, ages)).notes if "--missing" in note]

@@ -114,23 +114,23 @@ def advise(
     for name in codes(told.looks, plan):
         notes.append(f"column {name!r} has a few whole numbers only; if they are codes, name it in categorical")
     notes += [
-        f"silo {silo!r}: column {name!r} is {code} in {many} rows, far from all other values: if that means that it "
+        f"silo {silo!r}: column {name!r} is {code} in {many} rows, {why}: if that means that it "
         f"was not taken, say so with missing={{{name!r}: [{code}]}} ({on_command_line('missing', f'{name}={code}')})"
-        for silo, name, code, many in suspicious_values(tables, plan, told.distances)
+        for silo, name, code, many, why in suspicious_values(tables, plan, told.distances)
     ]
     return cautions, notes
 
 
 def suspicious_values(
     tables: Sequence[Table], plan: Plan, distances: Sequence[Distance]
-) -> list[tuple[str, str, int, str]]:
-    """Where 0 or a usual code seems to stand for a missing value: silo, column, value, rows.
+) -> list[tuple[str, str, int, str, str]]:
+    """Where 0 or a usual code seems to stand for a missing value: silo, column, value, rows, and why it is odd.
 
     The silo then has many others, all far from it. A silo whose values are all 0 is suspicious if another said that its
-    own are many and far from it.
+    own are many and far from it; one that has nothing but usual codes is so by itself.
     """
     far = {name for message in distances for name, yes in message.far.items() if yes}
-    found: list[tuple[str, str, int, str]] = []
+    found: list[tuple[str, str, int, str, str]] = []
     for name, table in ((name, table) for name in plan.columns for table in tables):
         if table.kinds.get(name) != "numeric":
             continue
@@ -140,19 +140,24 @@ def suspicious_values(
         zeros = int((rest == 0).sum())
         odd = zeros >= LEAST_ZEROS and (far_from_zero(rest) or (name in far and all_zeros(values)))
         for code in [0] * odd + codes:
-            found.append((table.name, name, code, how_many(int((values == code).sum()), len(values))))
+            why = "far from all other values" if len(rest) else "a usual code for gaps"
+            found.append((table.name, name, code, how_many(int((values == code).sum()), len(values)), why))
     return found
 
 
 def gap_codes(values: np.ndarray) -> list[int]:
-    """Usual codes for missing values that are repeated and far from all other values, of which there are many.
+    """Usual codes for missing values that are repeated and far from all other values, of which there are many or none.
 
     >>> gap_codes(np.array([*range(90, 180), 999, 999, 999, 999, 999])), gap_codes(np.array([*range(90), 99] * 5))
     ([999], [])
+    >>> gap_codes(np.array([999] * 5))
+    [999]
     """
     repeated = [code for code in GAP_CODES if (values == code).sum() >= LEAST_ZEROS]
     rest = values[~np.isin(values, repeated)]
-    if not repeated or len(rest) <= MOST_VALUES:
+    if not repeated or not len(rest):
+        return repeated
+    if len(rest) <= MOST_VALUES:
         return []
     low, high = rest.min(), rest.max()
     return [code for code in repeated if max(low - code, code - high) > APART * (high - low) > 0]
