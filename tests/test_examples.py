@@ -50,7 +50,7 @@ def test_weight_erosion_by_hand_listens_as_the_librarys_own_does(tmp_path):
 @pytest.mark.slow
 def test_the_four_hospitals_from_check_to_prediction(shared_data, tmp_path):
     printed = run(
-        sys.executable, EXAMPLES / "heart_disease.py", cwd=tmp_path, CONFRERE_DATA=str(shared_data), SEEDS="2"
+        sys.executable, EXAMPLES / "heart_disease.py", cwd=tmp_path, CONFRERE_DATA=str(shared_data), SEEDS="3"
     )
     for hospital, patients in {"cleveland": 303, "hungary": 294, "switzerland": 123, "va": 200}.items():
         assert f"{hospital}: {patients} patients" in printed

@@ -237,7 +237,7 @@ def test_compare_says_what_is_best_for_whom_and_what_was_overridden(place):
     assert report["overridden"] == {"features": "age, sex"}
     assert set(report["users"]) == {"a"}
     [row] = report["differences"]["fedsgd"]["ridge_local"]["log_loss"]
-    assert row["low"] < row["difference"] < row["high"]
+    assert row["low"] is row["high"] is None  # of two splits the tables show no interval either
     shown = confrere("resume", "compared", "--no-report", cwd=place)
     assert "fedsgd minus the other" in shown.stdout
     wrong = confrere("compare", *words, "--algorithms", "fedsdg", "--out", "never", cwd=place)

@@ -67,6 +67,13 @@ def test_a_single_seed_has_no_deviation_and_no_interval():
     assert interval(np.array([0.1]), None).high is None
 
 
+def test_two_seeds_have_a_deviation_but_no_interval():
+    row = result(final([0.8, 0.9], "x") + final([0.7, 0.75], "y")).paired("x", "y").row(0, named=True)
+    assert row["se"] > 0
+    assert row["low"] is row["high"] is None
+    assert interval(np.array([0.1, 0.2, 0.3]), None).low is not None
+
+
 def test_the_table_says_which_numbers_were_chosen_and_how_often():
     cells = [*final([0.7, 0.8], "x", hyper=({"lr": 0.1},)), cell("x", "a", 2, hyper=({"lr": 1.0},))]
     assert result(cells).table()["chosen"].to_list() == ["lr 0.1 (2); lr 1 (1)"]

@@ -3,7 +3,6 @@
 from typing import Any
 
 from confrere.cli.auto_tables import show, signed
-from confrere.report.helping import SPLITS_FOR_INTERVAL
 
 
 def show_hospitals(report: dict[str, Any]) -> None:
@@ -71,7 +70,7 @@ def show_together(found: dict[str, Any], seeds: int) -> None:
 
 
 def with_interval(row: dict[str, Any]) -> str:
-    """A difference and its interval; without one, if there are one or two splits, which say nothing of a spread."""
-    if row["low"] is None or row["n"] < SPLITS_FOR_INTERVAL:
+    """A difference and its interval; without one, if there are too few splits for it."""
+    if row["low"] is None:
         return signed(row["difference"])
     return f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"

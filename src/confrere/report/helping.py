@@ -24,7 +24,7 @@ SHOWN = ("accuracy", "log_loss", "brier", "auroc", "rmse")
 DECISIVE = ("accuracy", "log_loss", "rmse")  # on which the verdict rests
 CALIBRATION = "Calibration and sharpness (Brier score)"
 TOLD = (*DECISIVE, "brier")  # in words and pictures
-SPLITS_FOR_INTERVAL, SPLITS_FOR_VERDICT = 3, 5  # fewer say too little
+SPLITS_FOR_VERDICT = 5  # fewer say too little
 MOST = {"accuracy": 1.0, "balanced_accuracy": 1.0, "auroc": 1.0, "brier": 2.0}  # by which two models can differ
 NO_WIDTH = 1e-9
 LONELY = (ALONE, DESCENT)  # what stands for training alone, the better first
@@ -99,18 +99,18 @@ def gain_on(result: StudyResult, user: str, main: str, rival: str, metric: str, 
     ends = [None if row[k] is None else sign * row[k] for k in ("low", "high")]
     low, high = ends if sign > 0 else ends[::-1]
     splits = row["wins"] + row["ties"] + row["losses"]
-    found = possible(Estimate(sign * row["difference"], low, high), metric, splits)
+    found = possible(Estimate(sign * row["difference"], low, high), metric)
     return Gain(rival, metric, found, row["wins"], row["ties"], row["losses"], verdict_on(found, splits))
 
 
-def possible(gain: Estimate, metric: str, splits: int) -> Estimate:
-    """A gain with the part of its interval that can be; without one from two splits, which say nothing of a spread.
+def possible(gain: Estimate, metric: str) -> Estimate:
+    """A gain with the part of its interval that can be, if it has one.
 
-    >>> possible(Estimate(-0.1, -2.9, 2.8), "accuracy", 3), possible(Estimate(-0.1, -0.1, -0.1), "accuracy", 2)
+    >>> possible(Estimate(-0.1, -2.9, 2.8), "accuracy"), possible(Estimate(-0.1), "accuracy")
     (Estimate(value=-0.1, low=-1.0, high=1.0), Estimate(value=-0.1, low=None, high=None))
     """
-    if gain.low is None or gain.high is None or splits < SPLITS_FOR_INTERVAL:
-        return Estimate(gain.value)
+    if gain.low is None or gain.high is None:
+        return gain
     most = MOST.get(metric, math.inf)
     return Estimate(gain.value, max(gain.low, -most), min(gain.high, most))
 

@@ -78,7 +78,7 @@ class StudyResult:
         """a minus b, seed by seed: mean, standard error, 95 % confidence interval, and how often a is better.
 
         The last row is the mean over users. `interval` says how: "resplit" (Nadeau and Bengio's correction, for seeds
-        that split the same rows anew) or "plain" (Student's t). With a single seed there is no interval (null).
+        that split the same rows anew) or "plain" (Student's t). With one or two seeds there is no interval (null).
         """
         import polars as pl
 

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 CONFIDENCE = 0.95
+SEEDS_FOR_INTERVAL = 3  # fewer say next to nothing of a spread
 
 
 class Interval(NamedTuple):
-    """A mean difference, its standard error, and its 95 % confidence interval; None: unknown, from a single seed."""
+    """A mean difference, its standard error, and its 95 % confidence interval; None: unknown, from too few seeds."""
 
     mean: float
     se: float | None
@@ -30,7 +31,10 @@ def spread(values: Sequence[float] | np.ndarray) -> float | None:
 
 
 def interval(differences: np.ndarray, test_per_train: float | None) -> Interval:
-    """The mean of differences over seeds and its interval; `test_per_train` is given where seeds split rows anew."""
+    """The mean of differences over seeds and its interval; `test_per_train` is given where seeds split rows anew.
+
+    Two seeds have a standard error, but no interval.
+    """
     from scipy.special import stdtrit
 
     mean, count = float(np.mean(differences)), len(differences)
@@ -38,6 +42,8 @@ def interval(differences: np.ndarray, test_per_train: float | None) -> Interval:
     if deviation is None:
         return Interval(mean, None, None, None)
     se = deviation * math.sqrt(1 / count + (test_per_train or 0.0))
+    if count < SEEDS_FOR_INTERVAL:
+        return Interval(mean, se, None, None)
     reach = se * float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
     return Interval(mean, se, mean - reach, mean + reach)
 
