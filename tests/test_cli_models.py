@@ -73,7 +73,7 @@ def test_check_hides_small_groups_of_others_but_not_of_ones_own(tmp_path):
     )
     rows.write_csv(tmp_path / "p.csv")
     seen = json.loads(confrere("check", "p.csv", *NAMED, "--json", cwd=tmp_path).stdout)
-    assert seen["silos"]["a"]["label"] == {"no": None, "yes": None}
+    assert seen["silos"]["a"]["label"] == {"no": None, "other classes": None}
     own = json.loads(confrere("check", "p.csv", *NAMED, "--user", "a", "--json", cwd=tmp_path).stdout)
     assert own["silos"]["a"]["label"] == {"no": 17, "yes": 3}
 
@@ -106,6 +106,20 @@ def test_check_names_no_rare_level_of_others_and_shows_no_mean_that_tells_of_few
     refused = confrere("check", "p.csv", *NAMED, "--min-group", "1", cwd=tmp_path)
     assert refused.returncode == 2
     assert "never shown" in refused.stderr
+
+
+def test_check_names_no_class_that_only_few_of_others_have():
+    ill = ["flu", "none"] * 20 + ["plague", "pox"] + ["flu", "none"] * 10
+    rows = pl.DataFrame({"age": np.arange(62.0) % 31, "ill": ill, "clinic": ["a"] * 42 + ["b"] * 20})
+    silos = cf.Silos.from_table(rows, label="ill", silo="clinic")
+    seen = overview(silos, own="b")
+    assert "plague" not in str(seen)
+    assert seen["classes"] == ["flu", "none"]
+    assert seen["silos"]["a"]["label"] == {"flu": None, "none": None, "other classes": None}
+    assert seen["silos"]["b"]["label"] == {"flu": 10, "none": 10}
+    mine = overview(silos, own="a")
+    assert mine["silos"]["a"]["label"] == {"flu": 20, "none": 20, "plague": 1, "pox": 1}
+    assert "plague" in overview(silos.only(["a", "b"]), least=1)["classes"]
 
 
 def test_check_says_that_a_user_is_excluded(tmp_path, capsys):

@@ -3,11 +3,12 @@
 Of a silo that is not one's own only counts and statistics over a minimum number of rows are told, and of a silo with
 fewer rows nothing but the names of its columns. A count below the minimum is hidden, and so are the zeros and the
 smallest of the others beside it: else it could be found by subtraction, or by counting who is left. Hidden levels are
-not even named, nor is it said how many they are. Where a number has two or three values, its mean and spread would tell
-how many rows have each: they are hidden if one of these is rare.
+not even named, nor is it said how many they are; nor are classes of which no silo has enough rows but one's own. Where
+a number has two or three values, its mean and spread would tell how many rows have each: they are hidden if one of
+these is rare.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,16 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
     if own is not None:
         silos.index(own)
     tables = {t.name: t for t in silos.source.tables} if isinstance(silos.source, Tables) else {}
+    rare = rare_classes(silos, own, least)
     seen: dict[str, Any] = {
         "origin": silos.origin, "kind": silos.kind,
         "label": silos.encoding.label if silos.encoding else "label",
-        "classes": None if silos.label_names is None else list(silos.label_names),
+        "classes": None if silos.label_names is None else [name for name in silos.label_names if name not in rare],
         "features": list(silos.feature_names), "least": least, "own": own,
         "silos": {
-            silo.name: of_silo(silo, silos, tables.get(silo.name), 0 if silo.name == own else least)
+            silo.name: of_silo(silo, silos, tables.get(silo.name), 0 if silo.name == own else least, rare)
             if silo.name == own or len(silo.y) >= least
-            else of_tiny_silo(silo, silos, tables.get(silo.name))
+            else of_tiny_silo(silo, silos, tables.get(silo.name), rare)
             for silo in silos.silos
         },
         "shared": len(silos.shared), "notes": list(silos.notes),
@@ -51,9 +53,9 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
     return seen | {"quirks": quirks(seen)}
 
 
-def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int) -> dict[str, Any]:
+def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int, rare: Collection[str]) -> dict[str, Any]:
     """One silo with enough rows: how many they are, its labels and its columns."""
-    found: dict[str, Any] = {"rows": len(silo.y), "label": of_label(silo.y, silos, least)}
+    found: dict[str, Any] = {"rows": len(silo.y), "label": without_rare(of_label(silo.y, silos, least), rare)}
     if table is None:
         found["columns"] = {name: of_numbers(silo.X[:, j], least) for j, name in enumerate(silos.feature_names)}
         return found | {"absent": []}
@@ -62,7 +64,7 @@ def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int) -> dict[s
     return found | {"columns": columns, "absent": list(absent)}
 
 
-def of_tiny_silo(silo: Silo, silos: Silos, table: Table | None) -> dict[str, Any]:
+def of_tiny_silo(silo: Silo, silos: Silos, table: Table | None, rare: Collection[str]) -> dict[str, Any]:
     """A silo with so few rows that all is hidden: the same whatever they hold."""
     agreed = silos.source.plan.columns if isinstance(silos.source, Tables) else {}
     absent = silos.encoding.absent.get(silo.name, ()) if silos.encoding else ()
@@ -71,7 +73,7 @@ def of_tiny_silo(silo: Silo, silos: Silos, table: Table | None) -> dict[str, Any
     classes = classes_of(silos)
     return {
         "rows": None,
-        "label": dict.fromkeys(("mean", "std") if classes is None else map(str, classes)),
+        "label": without_rare(dict.fromkeys(("mean", "std") if classes is None else map(str, classes)), rare),
         "columns": {n: {"kind": kind, "known": None, "missing": None, "few": "rows"} for n, kind in kinds.items()},
         "absent": list(absent),
     }
@@ -90,10 +92,38 @@ def classes_of(silos: Silos) -> Sequence[Any] | None:
 def of_label(y: np.ndarray, silos: Silos, least: int) -> dict[str, Any]:
     """How many rows of each class; of an amount, its mean and spread."""
     classes = classes_of(silos)
-    if classes is None:
-        return of_numbers(y, least)
+    return of_numbers(y, least) if classes is None else told(class_counts(y, silos, classes), least)
+
+
+def class_counts(y: np.ndarray, silos: Silos, classes: Sequence[Any]) -> dict[str, int]:
+    """How many rows of each class, by its name."""
     numbers = range(len(classes)) if silos.label_names is not None else classes
-    return told({str(name): int((y == number).sum()) for name, number in zip(classes, numbers, strict=True)}, least)
+    return {str(name): int((y == number).sum()) for name, number in zip(classes, numbers, strict=True)}
+
+
+def rare_classes(silos: Silos, own: str | None, least: int) -> set[str]:
+    """Classes that are not named: the silo that is one's own has none, and no other has enough rows of them."""
+    classes = classes_of(silos) or ()
+    counts = {silo.name: class_counts(silo.y, silos, classes) for silo in silos.silos}
+    return {
+        str(name)
+        for name in classes
+        if not any(count[str(name)] >= (1 if silo == own else least) for silo, count in counts.items())
+    }
+
+
+def without_rare(label: Mapping[str, Any], rare: Collection[str]) -> dict[str, Any]:
+    """Counts by class; of those that are not named, that there are some hidden ones.
+
+    >>> (
+    ...     without_rare({"flu": None, "plague": None, "pox": 0}, {"plague", "pox"}),
+    ...     without_rare({"plague": 0}, {"plague"}),
+    ... )
+    ({'flu': None, 'other classes': None}, {})
+    """
+    shown = {name: count for name, count in label.items() if name not in rare}
+    hidden = any(label[name] is None for name in rare if name in label)
+    return {**shown, "other classes": None} if hidden else shown
 
 
 def of_column(table: Table, name: str, least: int) -> dict[str, Any]:
