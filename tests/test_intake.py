@@ -309,6 +309,17 @@ def test_levels_called_missing_or_other_keep_their_names():
     assert silos.feature_names == ("k=a", "k=missing", "k=other", "k=missing value")
 
 
+def test_a_gap_that_only_test_rows_have_is_refused_with_what_to_do():
+    rows = pl.DataFrame({"x": [1.0, 2.0, 4.0, None], "z": [1.0, 5.0, 2.0, 3.0], "y": [0, 1, 0, 1]})
+    silos = cf.Silos.from_table(rows, label="y", silo=None).source.encode([np.array([0, 0, 0, 1])])
+    with pytest.raises(ValueError, match="fill it in, or leave the row out") as told:
+        silos.encoding.transform(rows, misfits="refuse")
+    assert "column 'x', row 3" in str(told.value)
+    assert "set aside for testing lack it: trained on all rows, with --test 0" in str(told.value)
+    with pytest.raises(ValueError, match=r"column 'z', row 0.*fill it in, or leave the row out$"):
+        silos.encoding.transform(rows[:1].with_columns(z=pl.lit(None, float)), misfits="refuse")
+
+
 def test_a_category_with_gaps_and_one_level_is_its_indicator():
     table = pl.DataFrame({"k": ["yes", None, "yes", "yes"], "x": [1, 2, 3, 5], "y": [0, 1, 0, 1], "s": [*"aabb"]})
     with pytest.warns(DataWarning, match="only k=missing is kept"):

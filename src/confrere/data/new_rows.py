@@ -24,7 +24,8 @@ def check_cells(frame: pl.DataFrame, encoding: Encoding, where: Where) -> None:
             text = texts_in(frame[column.name], [level_name(value) for value in encoding.gone.get(column.name, ())])
             bad = (text.is_not_null() & text.cast(pl.Float64, strict=False).is_null()).arg_true()
             if len(bad):
-                blank = ", leave it blank if the value is missing" if column.missing else ""
+                seen = column.missing and column.features[-1] not in encoding.silent
+                blank = ", leave it blank if the value is missing" if seen else ""
                 raise ValueError(
                     f"{where._replace(name=column.name).cell(bad[0])}: {text[bad[0]]!r} is no number"
                     f"{like_that(text[bad[0]], len(bad))}: mend the cell{blank}, or leave the row out"

@@ -70,7 +70,7 @@ class Number:
         line = self.line or self.own.get(silo or "")
         judged = line is not None and line.scale != 1 and not self.constant and self.name not in silent
         far = misfit_numbers(self.name, values, line.shift, line.scale) if line is not None and judged else []
-        return misfit_gaps(self.name, np.isnan(values), seen) + far
+        return misfit_gaps(self.name, np.isnan(values), seen, aside=self.missing) + far
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Category:
     def misfits(self, column: pl.Series, silo: str | None, silent: Collection[str]) -> list[Misfit]:
         """Levels that nobody named, and gaps that training never had."""
         seen = self.missing and self.features[-1] not in silent
-        gaps = misfit_gaps(self.name, column.is_null().to_numpy(), seen)
+        gaps = misfit_gaps(self.name, column.is_null().to_numpy(), seen, aside=self.missing)
         return misfit_levels(self.name, column, self.levels, self.other) + gaps
 
 

@@ -15,6 +15,7 @@ from confrere.data.intake.tidy import Where, nameless
 Misfits = Literal["refuse", "warn", "allow"]
 FAR = 1000  # standard deviations from the mean
 SHOWN = 5  # so many known levels are named
+SET_ASIDE = " (rows that were set aside for testing lack it: trained on all rows, with --test 0, the model can tell)"
 
 
 class Misfit(NamedTuple):
@@ -31,7 +32,8 @@ class Misfit(NamedTuple):
         cell = where._replace(name=self.column).cell(int(self.rows[0]))
         what = {
             "unknown level": f"{(self.values or ('',))[0]!r} is no level that the model knows",
-            "missing": "the value is missing, but no training row lacked it: the model cannot tell what that means",
+            "missing": "the value is missing, but no training row lacked it, so that the model cannot tell what that "
+            "means: fill it in, or leave the row out",
             "far off": f"{(self.values or ('',))[0]} is more than {FAR} standard deviations from the mean of training",
         }[self.kind]
         more = f"; {len(self.rows)} cells of this column are like that" if len(self.rows) > 1 else ""
@@ -49,9 +51,10 @@ def misfit_levels(name: str, values: pl.Series, levels: Sequence[str], other: bo
     return [Misfit(name, "unknown level", wrong, found, f" ({', '.join(map(repr, levels[:SHOWN]))}{more})")]
 
 
-def misfit_gaps(name: str, unknown: np.ndarray, seen: bool) -> list[Misfit]:
-    """Gaps, unless training had some."""
-    return [] if seen or not unknown.any() else [Misfit(name, "missing", np.flatnonzero(unknown), (), "")]
+def misfit_gaps(name: str, unknown: np.ndarray, seen: bool, aside: bool) -> list[Misfit]:
+    """Gaps, unless training had some; `aside`: rows that took no part in it had some."""
+    hint = SET_ASIDE if aside else ""
+    return [] if seen or not unknown.any() else [Misfit(name, "missing", np.flatnonzero(unknown), (), hint)]
 
 
 def misfit_numbers(name: str, values: np.ndarray, mean: float, scale: float) -> list[Misfit]:
