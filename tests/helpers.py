@@ -36,6 +36,15 @@ ALGORITHMS = {
         ),
         cf.local(lr=0.2, batch=4, steps=3),
     ),
+    "scaffold": Row(
+        lambda order: cf.scaffold(lr=0.2, batch=4, momentum=0.5, weight_decay=0.01),
+        cf.local(lr=0.2, batch=4, momentum=0.5, weight_decay=0.01),
+    ),
+    "scaffold-option-one": Row(lambda order: cf.scaffold(lr=0.1, batch=4, steps=2, option="I", weights="size")),
+    "waffle": Row(lambda order: cf.waffle(user=order.index(1), rounds=5, lr=0.2, batch=4), cf.local(lr=0.2, batch=4)),
+    "waffle-literal": Row(
+        lambda order: cf.waffle(user=order.index(0), rounds=5, lr=0.1, batch=4, variate="literal", distance="raw")
+    ),
     "ridge-local": Row(lambda order: cf.ridge_local(ridge=0.5), cf.ridge_local(ridge=0.5)),
     "evidence": Row(lambda order: cf.evidence(candidates=["pair", "pool"]), cf.ridge_local()),
     "evidence-user": Row(

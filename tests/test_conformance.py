@@ -13,6 +13,8 @@ KIN = (
     "fine-tuned",
     "fedsgd-uniform",
     "ridge-local",
+    "scaffold-option-one",
+    "waffle-literal",
 )  # of others that are checked at once
 
 

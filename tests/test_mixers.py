@@ -116,22 +116,31 @@ def test_replace_holds_the_mean_itself(x64, deliver):
 
 
 @pytest.mark.parametrize("deliver", DELIVERIES)
-def test_add_adds_the_mean_scaled_by_the_share_of_silos_there(x64, deliver):
-    """SCAFFOLD's c + |S|/N mean(dc)."""
+def test_add_adds_the_mean_scaled_by_the_share_of_the_weight_there(x64, deliver):
+    """SCAFFOLD's c + |S|/N mean(dc), where everybody counts the same."""
     rng = np.random.default_rng(2)
     W, g, active = weights_for(deliver, rng), rng.normal(size=(ROUNDS, N, D)), absences(rng)
     shared, held = start_for(deliver, rng)
     inboxes = run(server(cf.weighted(constant(W)), deliver, x=add()), {"x": shared}, {"x": g}, active)
+    heard = np.zeros(N, bool)
     for r in range(ROUNDS):
-        share, _ = shares(W, active[r])
-        held = held + active[r].sum() / N * (share @ g[r])
+        heard |= active[r]
+        total = (W * heard).sum(axis=1, keepdims=True)
+        held = held + np.divide(W * active[r], total, where=total > 0, out=np.zeros_like(W)) @ g[r]
         np.testing.assert_allclose(inboxes[r].shared["x"], handed_out(deliver, held), rtol=1e-12, atol=1e-14)
 
 
 def test_add_is_exact_where_the_share_of_silos_is_no_binary_fraction(x64):
     mixer = server(cf.weighted(cf.weights.uniform()), x=add())
+    active = [[True, True, True], [True, True, False]]
+    inboxes = run(mixer, {"x": np.zeros(1)}, {"x": np.ones((2, 3, 1))}, active)
+    np.testing.assert_allclose([float(box.shared["x"][0]) for box in inboxes], [1, 1 + 2 / 3], rtol=1e-15)
+
+
+def test_add_counts_nobody_who_has_yet_to_come(x64):
+    mixer = server(cf.weighted(cf.weights.uniform()), x=add())
     inboxes = run(mixer, {"x": np.zeros(1)}, {"x": np.ones((1, 3, 1))}, [[True, True, False]])
-    np.testing.assert_allclose(inboxes[0].shared["x"], [2 / 3], rtol=1e-15)
+    np.testing.assert_allclose(inboxes[0].shared["x"], [1], rtol=1e-15)
 
 
 @pytest.mark.parametrize("deliver", DELIVERIES)
@@ -155,11 +164,13 @@ def test_each_part_goes_its_own_way(x64):
     shared = {name: rng.normal(size=D) for name in "xcm"}
     mixer = server(cf.weighted(cf.weights.uniform()), x=step(optax.sgd(0.5)), c=add(), m=replace())
     inboxes = run(mixer, shared, messages, active)
-    held = dict(shared)
+    held, heard = dict(shared), np.zeros(N, bool)
     for r in range(ROUNDS):
+        heard |= active[r]
         if active[r].any():
             mean = {name: messages[name][r][active[r]].mean(0) for name in "xcm"}
-            held = {"x": held["x"] - 0.5 * mean["x"], "c": held["c"] + active[r].mean() * mean["c"], "m": mean["m"]}
+            share = active[r].sum() / heard.sum()
+            held = {"x": held["x"] - 0.5 * mean["x"], "c": held["c"] + share * mean["c"], "m": mean["m"]}
         for name in "xcm":
             np.testing.assert_allclose(inboxes[r].shared[name], held[name], rtol=1e-12, atol=1e-14)
 

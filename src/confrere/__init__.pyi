@@ -1,5 +1,16 @@
 from . import clients, data, mixers, models, report, stopping, testing, weights
-from .algorithms import ditto, evidence, fedavg, fedsgd, fine_tuned, local, ridge_local, weight_erosion
+from .algorithms import (
+    ditto,
+    evidence,
+    fedavg,
+    fedsgd,
+    fine_tuned,
+    local,
+    ridge_local,
+    scaffold,
+    waffle,
+    weight_erosion,
+)
 from .answers import Answer, personalise
 from .core import (
     Algorithm,
@@ -69,9 +80,11 @@ __all__ = [
     "report",
     "ridge_local",
     "rollout",
+    "scaffold",
     "simulate",
     "stopping",
     "testing",
+    "waffle",
     "weight_erosion",
     "weighted",
     "weights",

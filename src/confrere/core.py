@@ -166,8 +166,9 @@ class State(NamedTuple):
 class Algorithm(NamedTuple):
     """A client and a mixer put together: what the simulator runs.
 
-    init: (params, data) -> state; update: (state, data, key, active, observe) -> (state, record);
-    personal: (state, data, i) -> params of silo i. Other hosts run `client` and `mixer` themselves.
+    init: (params, data) -> state; update: (state, data, key, active, observe, each) -> (state, record), where
+    each(function, in_axes) runs the silos, by default side by side; personal: (state, data, i) -> params of silo i.
+    Other hosts run `client` and `mixer` themselves.
     """
 
     init: Callable[..., State]
@@ -335,17 +336,17 @@ def federate(client: Client, mixer: Mixer) -> Algorithm:
         each = jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *jnp.shape(a))), private)
         return State(inbox, each, mix, jnp.int32(1))
 
-    def update(state: State, data: Block, key, active=None, observe=None) -> tuple[State, Record]:
+    def update(state: State, data: Block, key, active=None, observe=None, each=jax.vmap) -> tuple[State, Record]:
         n = data.id.shape[0]
         with_rows = data.size > 0  # a silo without a row has nothing to say
         active = with_rows if active is None else with_rows & (jnp.asarray(active) > 0)
         mixer_key, keys = silo_keys(key, state.round, data.id)
         ctx = Ctx(state.round, active, data.size, jnp.zeros(n, jnp.int32), keys)
-        each = jax.vmap(client.update, (mixer.axis, 0, 0, Ctx(None, 0, 0, 0, 0)))  # type: ignore[arg-type]
+        everybody = each(client.update, (mixer.axis, 0, 0, Ctx(None, 0, 0, 0, 0)))  # type: ignore[arg-type]
         inbox = state.inbox
         if mixer.listener is not None:  # while training nobody is the listener
             inbox = inbox._replace(shared=heard_by(mixer.listener, inbox.shared, -1))
-        message, private = each(inbox, state.private, data, ctx)
+        message, private = everybody(inbox, state.private, data, ctx)
         message, here = arrived(message, active)
         private = rows_where(here, private, state.private)
         ctx = ctx._replace(active=here, key=mixer_key)

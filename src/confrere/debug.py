@@ -32,7 +32,7 @@ def checked_update(algorithm: Algorithm, names: Sequence[str]):
     """`algorithm.update`, silo by silo, raising `NotFinite` at the first number that is not finite."""
     client, mixer = algorithm.client, algorithm.mixer
 
-    def update(state: State, data: Block, key, active=None, observe=None) -> tuple[State, Record]:
+    def update(state: State, data: Block, key, active=None, observe=None, each=None) -> tuple[State, Record]:
         n, number = len(names), int(state.round)
         here = data.size > 0 if active is None else (jnp.asarray(active) > 0) & (data.size > 0)
         mixer_key, keys = silo_keys(key, state.round, data.id)

@@ -10,7 +10,7 @@ import numpy as np
 
 from confrere.core import Block, State, Tree
 from confrere.data.silo import place_of
-from confrere.program import Entry, Scores
+from confrere.program import Entry, Held, Scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,7 @@ class History:
     loss: np.ndarray | None  # [R + 1] training loss of the personal model(s)
     metrics: dict[str, np.ndarray]  # name: [R + 1], the user's, or the mean over silos weighted by rows
     silo_metrics: dict[str, np.ndarray]  # name: [R + 1, n], where all silos were evaluated
+    validation: dict[str, np.ndarray]  # name: [R + 1] on validation rows, to choose a round by; empty if there are none
     sizes: tuple[int, ...]  # training rows of every silo
     part: str  # the rows that the metrics were measured on
     bytes_up: np.ndarray  # [R, n]
@@ -81,7 +82,7 @@ class History:
         per_round = ("weights", "mass", "arrived", "distance", "norm", "cone", "bytes_up", "bytes_down")
         joined: dict[str, Any] = {name: join(getattr(self, name), getattr(later, name)) for name in per_round}
         joined["loss"] = join(self.loss, later.loss, 1)
-        for name in ("metrics", "silo_metrics"):
+        for name in ("metrics", "silo_metrics", "validation"):
             one, two = getattr(self, name), getattr(later, name)
             joined[name] = {k: join(one[k], two[k], 1) for k in two}
         return replace(later, rounds=self.rounds + later.rounds, **joined)
@@ -106,7 +107,7 @@ class Outcome(NamedTuple):
     stopped: bool
 
 
-def recorded(outcome: Outcome, train: Block, test: Block, everybody: bool) -> dict[str, Any]:
+def recorded(outcome: Outcome, train: Block, held: Held, everybody: bool) -> dict[str, Any]:
     """The fields of a `History` that the records of the rounds hold."""
     record = outcome.entries.record
     seen = record.observed
@@ -123,7 +124,8 @@ def recorded(outcome: Outcome, train: Block, test: Block, everybody: bool) -> di
         "norm": seen.get("norm"),
         "cone": seen.get("cone"),
         "loss": by_rows(scores.loss, train.size) if evaluated else None,
-        "metrics": {name: by_rows(values, test.size) for name, values in scores.metrics.items()},
+        "metrics": {name: by_rows(values, held.test.size) for name, values in scores.metrics.items()},
+        "validation": {name: by_rows(values, held.validation.size) for name, values in scores.validation.items()},
         "silo_metrics": dict(scores.metrics) if everybody else {},
     }
 

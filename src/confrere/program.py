@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 
 from confrere.clients.batches import everything
 from confrere.core import (
@@ -25,6 +26,7 @@ from confrere.core import (
     present,
     silo_view,
 )
+from confrere.each import SILO, Each, on_shares, one_by_one, spread
 from confrere.models import METRICS, Model
 from confrere.stopping import cone
 from confrere.weights.erosion import relative_distance
@@ -39,17 +41,36 @@ class Setup(NamedTuple):
     losses: bool = True
     record: tuple[str, ...] = ("weights", "distance", "norm")
     stop: bool = False  # stop before a round whose messages fit in no cone
+    mesh: Mesh | None = None  # the devices over which silos of a serial model are spread
 
     def algorithm(self, hyper: Mapping[str, Any]) -> Algorithm:
         """The algorithm with its numbers, for the model."""
         return self.make.on(self.model, **hyper)
 
+    @property
+    def each(self) -> Each:
+        """How silos are run."""
+        if not self.model.serial:
+            return jax.vmap
+        return one_by_one if self.mesh is None else spread(self.mesh)
+
+
+class Held(NamedTuple):
+    """Rows that are held out: to measure on, and to choose by."""
+
+    test: Block
+    validation: Block
+
 
 class Scores(NamedTuple):
-    """Training loss and metrics of the evaluated silos' personal models: [k]; k = 1 or n."""
+    """Training loss and metrics of the evaluated silos' personal models: [k]; k = 1 or n.
+
+    `validation` has the metrics on validation rows, where there are any.
+    """
 
     loss: jax.Array
     metrics: Mapping[str, jax.Array]
+    validation: Mapping[str, jax.Array]
 
 
 class Entry(NamedTuple):
@@ -104,26 +125,29 @@ def distance_from(x: Tree, user: jax.Array | None, here: jax.Array) -> jax.Array
     return jnp.where(here, distance, 0)
 
 
-def evaluate(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block, user) -> Scores:
+def evaluate(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block | Held, user) -> Scores:
     """Score the user's personal model, or everybody's, on their own rows."""
+
+    def measured(params, block, i) -> dict[str, jax.Array]:
+        rows = everything(jax.tree.map(lambda a: a[i], block))
+        scores = setup.model.apply(params, rows.X) if setup.metrics else jnp.zeros(())
+        return {name: METRICS[name](scores, rows.y, rows.live) for name in setup.metrics}
 
     def one(i):
         params = algorithm.personal(state, train, i)
-        own, held_out = (jax.tree.map(lambda a: a[i], block) for block in (train, test))
+        own = jax.tree.map(lambda a: a[i], train)
         loss = setup.model.loss(params, everything(own)) if setup.losses else jnp.zeros(())
-        if not setup.metrics:
-            return Scores(loss, {})
-        rows = everything(held_out)
-        scores = setup.model.apply(params, rows.X)
-        return Scores(loss, {name: METRICS[name](scores, rows.y, rows.live) for name in setup.metrics})
+        if isinstance(test, Held):
+            return Scores(loss, measured(params, test.test, i), measured(params, test.validation, i))
+        return Scores(loss, measured(params, test, i), {})
 
     who = jnp.arange(train.id.shape[0]) if user is None else jnp.asarray(user)[None]
-    return jax.vmap(one)(who)
+    return setup.each(one, (0,))(who)
 
 
 def one_round(setup: Setup, algorithm: Algorithm, state: State, train, test, key, active, user):
     """One round and what is kept of it; the state before it, if the stop rule says so."""
-    new, record = algorithm.update(state, train, key, active, observer(setup, user))
+    new, record = algorithm.update(state, train, key, active, observer(setup, user), setup.each)
     go_on = jnp.bool_(True)
     if setup.stop:
         go_on = record.observed["fits"]
@@ -133,14 +157,38 @@ def one_round(setup: Setup, algorithm: Algorithm, state: State, train, test, key
     return new, Entry(record, score(setup, algorithm, new, train, test, user)), go_on
 
 
-def score(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block, user) -> Scores:
+def score(setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block | Held, user) -> Scores:
     """The scores of a state, if any were asked for."""
     if not setup.metrics and not setup.losses:
-        return Scores(jnp.zeros(0), {})
+        return Scores(jnp.zeros(0), {}, {})
+    if setup.mesh is not None:
+        return evaluate_shares(setup.mesh, setup, algorithm, state, train, test, user)
     return evaluate(setup, algorithm, state, train, test, user)
 
 
-def score_of(setup: Setup, hyper, state: State, train: Block, test: Block, user) -> Scores:
+def evaluate_shares(
+    mesh: Mesh, setup: Setup, algorithm: Algorithm, state: State, train: Block, test: Block | Held, user
+) -> Scores:
+    """`evaluate` where silos are spread over devices: each scores its own, so that no row is moved."""
+    alone = setup._replace(mesh=None)
+
+    def of_share(state, train, test, user):
+        if user is None:
+            return evaluate(alone, algorithm, state, train, test, None)
+        place = user - jax.lax.axis_index(SILO) * train.id.shape[0]
+        here = (place >= 0) & (place < train.id.shape[0])
+        score_it = lambda: evaluate(alone, algorithm, state, train, test, jnp.where(here, place, 0))  # noqa: E731
+        nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(score_it))
+        return jax.lax.psum(jax.lax.cond(here, score_it, lambda: nothing), SILO)
+
+    silo, same = PartitionSpec(SILO), PartitionSpec()
+    inbox = same if algorithm.mixer.axis is None else silo
+    held = State(inbox, silo, same, same)  # type: ignore[arg-type]
+    out = silo if user is None else same
+    return on_shares(mesh, of_share, (held, silo, silo, same), out)(state, train, test, user)
+
+
+def score_of(setup: Setup, hyper, state: State, train: Block, test: Block | Held, user) -> Scores:
     """The scores of a state outside the loop."""
     return score(setup, setup.algorithm(hyper), state, train, test, user)
 
@@ -228,4 +276,5 @@ def byte_size(tree: Tree) -> int:
 def personal_models(setup: Setup, hyper, state: State, train: Block) -> Tree:
     """Everybody's personal model, stacked."""
     personal = setup.algorithm(hyper).personal
-    return jax.vmap(personal, (None, None, 0))(state, train, jnp.arange(train.id.shape[0]))
+    each = one_by_one if setup.model.serial else jax.vmap
+    return each(lambda i: personal(state, train, i), (0,))(jnp.arange(train.id.shape[0]))

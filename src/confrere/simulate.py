@@ -15,11 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from confrere.core import Block, Recipe, State, Tree
+from confrere.data.silo import PartName
 from confrere.data.silos import Silos
 from confrere.debug import checked_update
+from confrere.each import SILO, mesh_for
 from confrere.history import History, Outcome, recorded
 from confrere.models import Model, metrics_of
-from confrere.program import Entry, Setup, advance, numbers, one_round, personal_models, score_of, start, traffic
+from confrere.program import Entry, Held, Setup, advance, numbers, one_round, personal_models, score_of, start, traffic
 
 RECORDS = ("weights", "distance", "norm", "cone")
 CHUNK_SECONDS = 1.0
@@ -27,7 +29,7 @@ CHUNK_BYTES = 1 << 25  # what the records of one chunk may take
 MOST_ROUNDS = 12  # in one chunk, as a power of two
 SHARD_BYTES = 1 << 20  # rows that are worth spreading over several devices
 
-Given = tuple[dict[str, jax.Array], jax.Array, Block, Block, jax.Array | None]  # hyper, key, train, test, user
+Given = tuple[dict[str, jax.Array], jax.Array, Block, Block | Held, jax.Array | None]  # hyper, key, train, test, user
 
 # One compiled program per setup and shapes; other numbers, keys and rows run through the same one.
 _start = jax.jit(start, static_argnums=0)
@@ -64,7 +66,7 @@ def simulate(
         params: the model to start from; by default drawn from the seed.
         metrics: names out of accuracy, balanced_accuracy, log_loss, auroc, brier, rmse; by default those of the model's
             task; empty: no evaluation. Measured before round 1 and after every round, on test rows or, if there are
-            none, on training rows.
+            none, on training rows; and on validation rows, if there are any.
         record: what to keep of every round, out of weights, distance, norm, cone.
         stop: "cone" stops before the first round in which the messages fit in no cone.
         resume: a history to go on from, up to `rounds` in all, with the bits of a run at once; its key goes on too, so
@@ -106,7 +108,7 @@ def simulate(
         hyper=dict(recipe.hyper), rounds=done, part=part, sizes=silos.sizes("train"),
         bytes_up=sending * up, bytes_down=sending * down, stopped=outcome.stopped,
         make_models=models, state=outcome.state, key=key,
-        **recorded(outcome, train, test, everybody=user is None),
+        **recorded(outcome, train, test if isinstance(test, Held) else Held(test, test), everybody=user is None),
     )  # fmt: skip
     return history if resume is None else resume.then(history)
 
@@ -193,8 +195,18 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
         raise ValueError(f"the user, silo {silos.names[user]!r}, has no training rows")
     if user is not None and silos.sizes(part)[user] == 0:
         part = "train"
-    setup = Setup(recipe.bound, model, tuple(chosen), bool(chosen), tuple(sorted(record)), stop == "cone")
-    return setup, on_devices(silos.block("train"), model), on_devices(silos.block(part), model), part
+    train = silos.block("train")
+    mesh = mesh_for(len(train.id), train.X.nbytes, SHARD_BYTES) if model.serial else None
+    setup = Setup(recipe.bound, model, tuple(chosen), bool(chosen), tuple(sorted(record)), stop == "cone", mesh)
+    return setup, on_devices(train, model), held_out(silos, part, model, user), part
+
+
+def held_out(silos: Silos, part: PartName, model: Model, user: int | None) -> Block | Held:
+    """The rows to measure on, and the validation rows where (for the user) there are any."""
+    test, sizes = on_devices(silos.block(part), model), silos.sizes("validation")
+    if (sum(sizes) if user is None else sizes[user]) == 0:
+        return test
+    return Held(test, on_devices(silos.block("validation"), model))
 
 
 def on_devices(block: Block, model: Model) -> Block:
@@ -205,11 +217,10 @@ def on_devices(block: Block, model: Model) -> Block:
     """
     if model.task == "classification":
         block = block._replace(y=block.y.astype(np.int32))
-    devices = jax.local_devices()
-    if len(devices) == 1 or len(block.id) % len(devices) or block.X.nbytes < SHARD_BYTES:
+    mesh = mesh_for(len(block.id), block.X.nbytes, SHARD_BYTES)
+    if mesh is None:
         return jax.device_put(block)
-    mesh = jax.sharding.Mesh(np.array(devices), ("silo",))
-    return jax.device_put(block, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("silo")))
+    return jax.device_put(block, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(SILO)))
 
 
 def check_words(what: str, given: Sequence[str], known: Sequence[str]) -> None:
@@ -291,6 +302,7 @@ def no_entries(setup: Setup, given: Given, n: int, state: State) -> Entry:
 def run_debug(setup: Setup, given: Given, active, state: State, names, progress) -> Outcome:
     """Run round by round and silo by silo, without compilation, checking everything."""
     hyper, key, train, test, user = given
+    setup = setup._replace(mesh=None)
     algorithm = setup.algorithm(hyper)
     checked = algorithm._replace(update=checked_update(algorithm, names))
     kept = [no_entries(setup, given, len(names), state)]

@@ -9,6 +9,8 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     fine_tuned     = federate(fine_tuned(sgd), server(weighted(by_size())))
     ditto          = federate(ditto(sgd),      server(weighted(by_size())))
     weight_erosion = federate(gradient | sgd, server(weighted(erosion(user, p_d, p_s)), x=step(sgd(lr))))
+    scaffold       = federate(controlled, server(weighted(uniform()), x=step(sgd(server_lr)), c=add()))
+    waffle         = federate(controlled, server(weighted(omega(user, rounds)), x=step(sgd(server_lr)), c=table()))
     ridge_local    = federate(optimum,   alone())
     evidence       = federate(summaries, bulletin(user))
 """
@@ -16,6 +18,7 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
 from confrere.algorithms.baselines import fedavg, fedsgd, local, ridge_local
 from confrere.algorithms.beside import ditto, fine_tuned
 from confrere.algorithms.borrowing import EVIDENCE_ROUNDS, evidence
+from confrere.algorithms.controlled import scaffold, waffle
 from confrere.algorithms.listening import weight_erosion
 
 __all__ = [
@@ -27,5 +30,7 @@ __all__ = [
     "fine_tuned",
     "local",
     "ridge_local",
+    "scaffold",
+    "waffle",
     "weight_erosion",
 ]

@@ -4,13 +4,15 @@ To a server the message is the pseudo-gradient x - y_i, so that a plain step of 
 local models.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import optax
 
 from confrere.clients.batches import Order, Plan, everything, plan_for
 from confrere.clients.gradient import shared_model, with_l2
-from confrere.core import Client, Loss, Tree, rows_where
+from confrere.core import Batch, Block, Client, Loss, Tree, rows_where
 
 
 def local_optimizer(lr, momentum=None, weight_decay=None) -> optax.GradientTransformation:
@@ -20,19 +22,26 @@ def local_optimizer(lr, momentum=None, weight_decay=None) -> optax.GradientTrans
     return optax.chain(*parts, optax.scale(-lr))
 
 
-def train(loss: Loss, tx: optax.GradientTransformation, params: Tree, data, plan: Plan, count, key) -> Tree:
+def walk(step: Callable[[Tree, Batch], Tree], start: Tree, data: Block, plan: Plan, count, key) -> Tree:
+    """Step through the batches of a plan; one without a live row changes nothing."""
+
+    def through(carry, drawn):
+        batch = plan.batch(data, drawn)
+        return rows_where(batch.live.any(), step(carry, batch), carry), None
+
+    return jax.lax.scan(through, start, plan.draw(data.size, count, key, data.y.shape[0]))[0]
+
+
+def train(loss: Loss, tx: optax.GradientTransformation, params: Tree, data: Block, plan: Plan, count, key) -> Tree:
     """Walk through a plan from `params`; a step without a live row changes nothing, not even momentum."""
     grad = jax.grad(loss)
 
-    def step(carry, drawn):
+    def step(carry, batch):
         params, state = carry
-        batch = plan.batch(data, drawn)
-        updates, new_state = tx.update(grad(params, batch), state, params)
-        new = (optax.apply_updates(params, updates), new_state)
-        return rows_where(batch.live.any(), new, (params, state)), None
+        updates, state = tx.update(grad(params, batch), state, params)
+        return optax.apply_updates(params, updates), state
 
-    drawn = plan.draw(data.size, count, key, data.y.shape[0])
-    return jax.lax.scan(step, (params, tx.init(params)), drawn)[0][0]
+    return walk(step, (params, tx.init(params)), data, plan, count, key)[0]
 
 
 def sgd(

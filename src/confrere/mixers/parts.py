@@ -36,13 +36,24 @@ def replace() -> Part:
 
 
 def add() -> Part:
-    """Add the mean, scaled by the share of silos that took part: c + |S|/N mean(dc), as in SCAFFOLD."""
+    """Add the mean, scaled by the share of the weight that took part: c + |S|/N mean(dc), as in SCAFFOLD.
 
-    def update(mixed, message, held, state, ctx):
-        share = present(ctx).mean(dtype=jnp.result_type(float))
-        return jax.tree.map(lambda h, m: h + (share * m).astype(h.dtype), held, mixed.mean), state
+    N counts those who were ever heard: silos that have yet to come change nothing.
+    """
 
-    return Part(lambda held, message: (), update)
+    def init(held, message):
+        return jnp.zeros(silo_count(message), bool)
+
+    def update(mixed, message, held, known, ctx):
+        here = present(ctx)
+        known = jnp.where((mixed.mass > 0).any(), known | here, known)
+        weights = jnp.ones((1, len(here))) if mixed.weights is None else mixed.weights
+        counted, total = (jnp.where(who, weights, 0).sum(axis=1) for who in (here, known))
+        share = jnp.where(mixed.mass > 0, counted / jnp.where(total > 0, total, 1), 0)
+        grow = lambda h, m: h + (share.reshape(-1, *(1,) * (h.ndim - 1)) * m).astype(h.dtype)  # noqa: E731
+        return jax.tree.map(grow, held, mixed.mean), known
+
+    return Part(init, update)
 
 
 def table() -> Part:

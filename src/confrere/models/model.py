@@ -18,6 +18,7 @@ class Model(NamedTuple):
 
     init: (key, inputs, outputs) -> params, for rows of `inputs` numbers and `outputs` classes (1 in a regression);
     apply: (params, X [b, ...]) -> scores [b, outputs]; loss: (params, batch) -> the mean loss over live rows.
+    serial: whether hosts had better run silos one after the other than side by side.
     """
 
     init: Init
@@ -25,6 +26,7 @@ class Model(NamedTuple):
     loss: Callable[[Tree, Batch], jax.Array]
     task: Task
     name: str
+    serial: bool = False
 
 
 def mean_over_live(values: jax.Array, live: jax.Array) -> jax.Array:

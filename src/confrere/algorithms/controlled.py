@@ -1,0 +1,109 @@
+"""Control variates against the drift of silos: for a common model (SCAFFOLD), and for one user's (WAFFLE)."""
+
+from typing import Literal
+
+import optax
+
+from confrere import clients, mixers
+from confrere import weights as weighting
+from confrere.algorithms.common import Shares, recipe_of, shares
+from confrere.checks import check_counts
+from confrere.clients.batches import Order, plan_for
+from confrere.clients.controlled import Option
+from confrere.clients.sgd import local_optimizer
+from confrere.core import Algorithm, Client, Loss, Recipe, federate, weighted
+from confrere.weights.omega import Schedule
+
+
+def scaffold(
+    lr: float, server_lr: float = 1.0, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
+    option: Option = "II", weights: Shares = "uniform", order: Order = "shuffled", momentum: float | None = None,
+    weight_decay: float | None = None, l2: float | None = None,
+) -> Recipe:  # fmt: skip
+    """SCAFFOLD: federated averaging whose local steps are corrected by control variates.
+
+    Karimireddy, Kale, Mohri, Reddi, Stich, Suresh: SCAFFOLD: stochastic controlled averaging for federated learning
+    (2020), Algorithm 1, with its options I and II. It reaches the optimum of the pooled losses where FedAvg drifts.
+
+    >>> import confrere as cf
+    >>> cf.scaffold(lr=0.1).hyper
+    {'lr': 0.1, 'server_lr': 1.0}
+    """
+    check_word("option", option, ("I", "II"))
+    static = {
+        "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights, "option": option,
+    }  # fmt: skip
+    return recipe_of(
+        _scaffold, "scaffold", static,
+        lr=lr, server_lr=server_lr, momentum=momentum, weight_decay=weight_decay, l2=l2,
+    )  # fmt: skip
+
+
+def _scaffold(loss: Loss, lr, server_lr, weights: Shares, option: Option, **how) -> Algorithm:
+    client = _controlled(loss, lr, option, "change", **how)
+    return federate(
+        client, mixers.server(weighted(shares(weights)), x=mixers.step(optax.sgd(server_lr)), c=mixers.add())
+    )
+
+
+def waffle(
+    user: int | str, rounds: int, lr: float, slope: float = 3.2, server_lr: float = 1.0, batch: int | None = 32,
+    epochs: int | None = None, steps: int | None = None, variate: Literal["reformed", "literal"] = "reformed",
+    distance: Literal["update", "raw"] = "update", option: Option = "II", schedule: Schedule | None = None,
+    threshold: Schedule | None = None, order: Order = "shuffled", momentum: float | None = None,
+    weight_decay: float | None = None, l2: float | None = None,
+) -> Recipe:  # fmt: skip
+    """WAFFLE: SCAFFOLD for one user, from everybody's model to the user's own over `rounds` rounds.
+
+    Beaussart, Grimberg, Hartley, Jaggi: WAFFLE: weighted averaging for personalized federated learning (2021). See
+    `confrere.weights.omega` for the weights. `variate="literal"` moves the server's variate as equation (1) says, by
+    the weighted changes: it then keeps for ever what silos said whose weight has gone, and cannot personalise;
+    `"reformed"` takes the weighted mean of all silos' variates anew in every round, which is SCAFFOLD while weights
+    are equal, and training alone at the end. `distance` compares the updates, as the paper does, or the mean raw
+    gradients, from which the variates have not taken the difference that is to be measured.
+
+    >>> import confrere as cf
+    >>> recipe = cf.waffle(user=0, rounds=100, lr=0.1, slope=3.2)
+    >>> recipe.rounds, recipe.hyper
+    (100, {'user': 0, 'lr': 0.1, 'slope': 3.2, 'server_lr': 1.0})
+    """
+    check_word("option", option, ("I", "II"))
+    check_word("variate", variate, ("reformed", "literal"))
+    check_word("distance", distance, ("update", "raw"))
+    if rounds is None:
+        raise ValueError("rounds must be a whole number above 0: the rounds of the whole run")
+    check_counts(rounds=rounds)
+    static = {
+        "batch": batch, "epochs": epochs, "steps": steps, "order": order, "rounds": int(rounds), "variate": variate,
+        "distance": distance, "option": option, "schedule": schedule, "threshold": threshold,
+    }  # fmt: skip
+    recipe = recipe_of(
+        _waffle, "waffle", static,
+        user=user, lr=lr, slope=slope, server_lr=server_lr, momentum=momentum, weight_decay=weight_decay, l2=l2,
+    )  # fmt: skip
+    return recipe._replace(rounds=int(rounds))
+
+
+def _waffle(
+    loss: Loss, user, lr, slope, server_lr, rounds: int, variate: str, distance: str, option: Option, schedule,
+    threshold, **how,
+) -> Algorithm:  # fmt: skip
+    weights = weighting.omega(user, rounds, slope, schedule, threshold)
+    literal, raw = variate == "literal", distance == "raw"
+    client = _controlled(loss, lr, option, ("both" if raw else "change") if literal else "value", **how)
+    on = ("raw" if literal else "c") if raw else "x"
+    part = mixers.add() if literal else mixers.table()
+    return federate(client, mixers.server(weighted(weights, on), x=mixers.step(optax.sgd(server_lr)), c=part))
+
+
+def _controlled(
+    loss: Loss, lr, option, sends, batch, epochs, steps, order, momentum=None, weight_decay=None, l2=None
+) -> Client:
+    tx = local_optimizer(lr, momentum, weight_decay)
+    return clients.controlled(loss, tx, plan_for(order, batch, steps, epochs), option, sends, l2)
+
+
+def check_word(name: str, given: str, known: tuple[str, str]) -> None:
+    """Refuse a word that means nothing here."""
+    if given not in known:
+        raise ValueError(f"{name} must be {known[0]!r} or {known[1]!r}, not {given!r}")
