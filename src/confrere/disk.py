@@ -13,7 +13,7 @@ def write_through(path: Path, content: bytes, mode: str = "wb") -> None:
         os.fsync(file.fileno())
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file under another name, and give it its own when it is on the disk.
 
     >>> import pathlib, tempfile
@@ -24,7 +24,7 @@ def write_whole(path: Path, text: str) -> None:
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
-        write_through(unfinished, text.encode())
+        write_through(unfinished, content.encode() if isinstance(content, str) else content)
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from confrere._version import __version__
-from confrere.cli import bench, check, compare, demo, doctor, monitor, predict, report, reproduce, train
+from confrere.cli import (
+    bench,
+    check,
+    compare,
+    demo,
+    doctor,
+    monitor,
+    predict,
+    report,
+    reproduce,
+    train,
+)
 
 YOURS, STUDIES, ABOUT = "Your own data", "Studies in a folder", "About confrere"
 TABLE = "patients.csv --label died --silo hospital"

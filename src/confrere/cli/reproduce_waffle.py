@@ -1,0 +1,95 @@
+"""`confrere reproduce waffle`: Table 1 of the WAFFLE paper, run again."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax, status
+from confrere.cli.reproduce import FigureFolder, Json, Quiet, app, drawing_into
+
+DataChoice = Literal["mnist", "fashion_mnist", "cifar10"]
+DistributionChoice = Literal["A", "B", "C", "A*", "B*", "all"]
+ModelChoice = Literal["softmax", "lenet5", "dla"]
+
+
+@app.command(
+    "waffle",
+    epilog="Example: confrere reproduce waffle --distribution B --model softmax --rows 200 --lr 0.01 --seeds 3",
+)
+def waffle(
+    data: Annotated[DataChoice, typer.Option(help="The images.")] = "mnist",
+    distribution: Annotated[
+        DistributionChoice, typer.Option(help="A: alike; B, C: other labels; *: and labels permuted.")
+    ] = "all",
+    model: Annotated[ModelChoice, typer.Option(help="Softmax regression, LeNet-5 or DLA.")] = "softmax",
+    agents: Annotated[int, typer.Option(min=1, help="How many agents; Alice is the first.")] = 10,
+    rows: Annotated[int, typer.Option(min=1, help="Training images of each agent.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, each one pass over every agent's images.")] = 100,
+    lr: Annotated[float, typer.Option(min=0, help="Learning rate.")] = 0.01,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 1 to this one.")] = 3,
+    methods: Annotated[str, typer.Option(help="Names with commas between, or all (default: those of Table 1).")] = "",
+    width: Annotated[int | None, typer.Option(min=1, help="Width of the DLA.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Folder for finished cells, which are not run again.")] = None,
+    out: FigureFolder = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The WAFFLE paper's Table 1: Alice's accuracy with every method, beside what was published.
+
+    The images are read from CONFRERE_DATA, else downloaded. The paper's own size is --model lenet5 --rows 6000 --lr
+    0.1: hours on two cores; with --store it may be interrupted. `best` is the best round on test images, as published;
+    `chosen` is the round that is best on validation images.
+    """
+    with for_people():
+        start_jax()
+        from confrere.reproduce.waffle.cells import Store
+        from confrere.reproduce.waffle.methods import chosen
+        from confrere.reproduce.waffle.setting import DISTRIBUTIONS, Setting
+        from confrere.reproduce.waffle.table import run_table, table_report
+
+        wanted = chosen(tuple(name.strip() for name in methods.split(",") if name.strip()))
+        setting = Setting(data, "A", model, agents, rows, rounds, lr, 1, width)
+        which = DISTRIBUTIONS if distribution == "all" else (distribution,)
+        numbers = range(1, seeds + 1)
+        with progress_bar("Rounds", hidden=quiet or json) as progress:
+            cells = run_table(setting, which, wanted, numbers, Store(store), progress)
+        report = table_report(setting, cells, numbers)
+        if json:
+            print_json(report)
+        else:
+            show(report)
+        if out is not None or not json:
+            folder = out or Path("confrere-report")
+            with status("Drawing the figures", hidden=quiet or json), drawing_into(folder):
+                from confrere.reproduce.waffle.figures import draw
+
+                paths = draw(cells, folder, f"{data}-{model}")
+            if not json:
+                print(f"Figures: {paths[0].parent} ({len(paths)} pictures)")
+
+
+def show(report: dict[str, Any]) -> None:
+    """The table: distributions down, methods across."""
+    methods = list(next(iter(report["cells"].values())))
+    setting = report["setting"]
+    table = Table(
+        title=f"Alice's accuracy: {setting['data']}, {setting['model']}, {setting['agents']} agents with "
+        f"{setting['rows']} images, {setting['rounds']} rounds, {len(report['seeds'])} seed(s)",
+        caption="best round on test images ± deviation over seeds; last round; round chosen on validation images; "
+        "[published, with LeNet-5 or DLA on all images]",
+    )
+    table.add_column("")
+    for method in methods:
+        table.add_column(method.replace("_", "\n"), justify="right", no_wrap=True)
+    for distribution, row in report["cells"].items():
+        table.add_row(distribution, *(entry(row[method]) for method in methods))
+    console().print(table)
+
+
+def entry(cell: dict[str, Any]) -> str:
+    """One cell in four lines."""
+    said = "" if cell["published"] is None else f"\\[{cell['published']:.3f}]"
+    best = f"{cell['best']['mean']:.3f} ± {cell['best']['std']:.3f}"
+    return f"{best}\n{cell['last']['mean']:.3f}\n{cell['chosen']['mean']:.3f}\n{said}"

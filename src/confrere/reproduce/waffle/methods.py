@@ -1,0 +1,58 @@
+"""The methods of the benchmark: one row each. A row is a function from the setting to a recipe."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confrere import algorithms
+from confrere.core import Recipe
+from confrere.reproduce.waffle.setting import ALICE, Setting
+
+Method = Callable[[Setting], Recipe]
+ALONE = ("local",)  # methods for which Alice's own rows are enough
+
+
+def training(setting: Setting) -> dict[str, Any]:
+    """One pass over the shuffled rows in every round."""
+    return {"lr": setting.lr, "batch": setting.batch, "epochs": 1}
+
+
+def waffle(setting: Setting, **how: Any) -> Recipe:
+    """WAFFLE with the paper's slope of 3.2."""
+    return algorithms.waffle(ALICE, setting.rounds, **training(setting), **setting.momentum, **how)
+
+
+def weight_erosion(setting: Setting) -> Recipe:
+    """Weight Erosion on updates. The paper's penalties are lost; with these the others fade at 2/3 of the rounds or so."""
+    p_d = EROSION.get((setting.model, setting.distribution), 2 / setting.rounds)
+    return algorithms.weight_erosion(ALICE, p_d=p_d, p_s=0.0, form="update", **training(setting), **setting.momentum)
+
+
+EROSION: Mapping[tuple[str, str], float] = {}  # tuned on validation rows; else 2 over the number of rounds
+
+TABLE_1: Mapping[str, Method] = {
+    "local": lambda s: algorithms.local(**training(s), **s.momentum),
+    "fedavg": lambda s: algorithms.fedavg(**training(s), **s.momentum),
+    "scaffold": lambda s: algorithms.scaffold(**training(s), **s.momentum),
+    "weight_erosion": weight_erosion,
+    "waffle": waffle,
+    "apfl": lambda s: algorithms.apfl(**training(s)),
+}
+
+FURTHER: Mapping[str, Method] = {
+    "waffle_literal": lambda s: waffle(s, variate="literal"),
+    "waffle_raw": lambda s: waffle(s, distance="raw"),
+    "fine_tuned": lambda s: algorithms.fine_tuned(**training(s)),
+    "ditto": lambda s: algorithms.ditto(**training(s)),
+}
+
+METHODS: Mapping[str, Method] = {**TABLE_1, **FURTHER}
+
+
+def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The methods' names: those given, those of Table 1 if none is, or all."""
+    if names == ("all",):
+        return tuple(METHODS)
+    unknown = [name for name in names if name not in METHODS]
+    if unknown:
+        raise ValueError(f"there is no method {unknown[0]!r}; there are all, {', '.join(METHODS)}")
+    return names or tuple(TABLE_1)
