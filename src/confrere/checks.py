@@ -35,6 +35,15 @@ def check_numbers(least: float = 0.0, **given: Any) -> None:
             raise ValueError(f"{name} must be a finite number{limit}, not {value!r}")
 
 
+def check_share(**given: Any) -> None:
+    """Refuse what is no number between 0 and 1; traced values and arrays of a grid pass."""
+    check_numbers(**given)
+    for name, value in given.items():
+        number = concrete(value)
+        if number is not None and number > 1:
+            raise ValueError(f"{name} must be a share between 0 and 1, not {value!r}")
+
+
 def check_counts(**counts: Any) -> None:
     """Refuse what is no whole number above zero; None passes."""
     for name, value in counts.items():

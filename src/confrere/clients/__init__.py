@@ -1,10 +1,28 @@
 """Clients: what happens inside one silo, between its inbox and its message."""
 
+from confrere.clients.alternating import alternating
+from confrere.clients.apfl import apfl
+from confrere.clients.context import contextual
 from confrere.clients.controlled import controlled
 from confrere.clients.ditto import ditto
 from confrere.clients.gradient import gradient
+from confrere.clients.interpolated import interpolated
+from confrere.clients.keep import keep
 from confrere.clients.optimum import optimum
 from confrere.clients.sgd import fine_tuned, sgd
 from confrere.clients.summaries import summaries
 
-__all__ = ["controlled", "ditto", "fine_tuned", "gradient", "optimum", "sgd", "summaries"]
+__all__ = [
+    "alternating",
+    "apfl",
+    "contextual",
+    "controlled",
+    "ditto",
+    "fine_tuned",
+    "gradient",
+    "interpolated",
+    "keep",
+    "optimum",
+    "sgd",
+    "summaries",
+]
