@@ -3,16 +3,48 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import confrere as cf
+from confrere.models.model import dense, init_dense, model_of
+from confrere.testing import Problem, small_problem
 
 
 class Row(NamedTuple):
-    """How to make the recipe for silos in some order, and the local training that one silo alone must equal."""
+    """How to make the recipe for silos in some order, the local training that one silo alone must equal, and what to
+    check it on if the usual problem will not do."""
 
     make: Callable[[list[int]], cf.Recipe]
     local: cf.Recipe | None = None
+    problem: Callable[[], Problem] | None = None
+
+
+def normalised(width=4) -> cf.models.Model:
+    """A network with a normalisation between its two layers."""
+
+    def init(key, inputs, outputs):
+        first, last = jax.random.split(key)
+        norm = {"gain": jnp.ones(width), "shift": jnp.zeros(width)}
+        return {"layer0": init_dense(first, inputs, width), "norm": norm, "layer1": init_dense(last, width, outputs)}
+
+    def apply(params, X):
+        h = dense(params["layer0"], X)
+        spread = jnp.sqrt(jnp.square(h - h.mean(-1, keepdims=True)).mean(-1, keepdims=True) + 1e-3)
+        h = (h - h.mean(-1, keepdims=True)) / spread * params["norm"]["gain"] + params["norm"]["shift"]
+        return dense(params["layer1"], jax.nn.relu(h))
+
+    return model_of(init, apply, "classification", "normalised")
+
+
+NORMALISED = normalised()
+
+
+def network_problem() -> Problem:
+    """The usual problem, for a network with a normalisation."""
+    usual = small_problem()
+    return usual._replace(model=NORMALISED, params=NORMALISED.init(jax.random.key(0), usual.data.X.shape[-1], 2))
 
 
 ALGORITHMS = {
@@ -26,6 +58,20 @@ ALGORITHMS = {
     ),
     "fine-tuned": Row(lambda order: cf.fine_tuned(lr=0.2, batch=4, tune_steps=3)),
     "ditto": Row(lambda order: cf.ditto(lr=0.2, pull=0.5, batch=4)),
+    "apfl": Row(lambda order: cf.apfl(lr=0.2, alpha=0.4, batch=4, l2=0.01)),
+    "fedper": Row(
+        lambda order: cf.fedper(lr=0.2, keep=("b",), batch=4, momentum=0.9), cf.local(lr=0.2, batch=4, momentum=0.9)
+    ),
+    "fedrep": Row(lambda order: cf.fedrep(lr=0.2, batch=4, head_epochs=2), problem=network_problem),
+    "fedbn": Row(lambda order: cf.fedbn(lr=0.2, batch=4), cf.local(lr=0.2, batch=4), network_problem),
+    "featurised": Row(lambda order: cf.featurised(lr=0.2, batch=4)),
+    "model-interpolation": Row(lambda order: cf.model_interpolation(lr=0.2, batch=4)),
+    "model-interpolation-given": Row(
+        lambda order: cf.model_interpolation(lr=0.2, batch=4, own_share=0.3), cf.local(lr=0.2, batch=4)
+    ),
+    "data-interpolation": Row(
+        lambda order: cf.data_interpolation(user=order.index(1), lr=0.2, own_share=0.3), cf.local(lr=0.2)
+    ),
     "weight-erosion": Row(
         lambda order: cf.weight_erosion(user=order.index(0), lr=0.2, p_d=0.05, batch=4, order="cyclic"),
         cf.local(lr=0.2, steps=1, batch=4, order="cyclic"),

@@ -5,7 +5,7 @@ import pytest
 from confrere.testing import check_algorithm
 from tests.helpers import ALGORITHMS
 
-DEAR = ("evidence", "evidence-user")  # minutes of compilation
+DEAR = ("evidence", "evidence-user", "fedrep")  # minutes of compilation
 KIN = (
     "local-batches",
     "fedsgd",
@@ -15,6 +15,10 @@ KIN = (
     "ridge-local",
     "scaffold-option-one",
     "waffle-literal",
+    "fedbn",
+    "model-interpolation",
+    "model-interpolation-given",
+    "data-interpolation",
 )  # of others that are checked at once
 
 
@@ -23,4 +27,4 @@ KIN = (
 )
 def test_every_recipe_conforms(name):
     row = ALGORITHMS[name]
-    check_algorithm(row.make, local=row.local)
+    check_algorithm(row.make, row.problem and row.problem(), row.local)

@@ -8,6 +8,13 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     fedavg         = federate(sgd,      server(weighted(by_size())))
     fine_tuned     = federate(fine_tuned(sgd), server(weighted(by_size())))
     ditto          = federate(ditto(sgd),      server(weighted(by_size())))
+    apfl           = federate(apfl,            server(weighted(by_size())))
+    fedper         = federate(keep(sgd, head),         server(weighted(by_size())))
+    fedrep         = federate(keep(alternating, head), server(weighted(by_size())))
+    fedbn          = federate(keep(sgd, norms),        server(weighted(by_size())))
+    featurised     = federate(contextual(sgd),         server(weighted(by_size())))
+    model_interpolation = federate(interpolated(sgd), server(weighted(by_size())))
+    data_interpolation  = federate(sgd, server(weighted(interpolated(user, own_share, by_size()))))
     weight_erosion = federate(gradient | sgd, server(weighted(erosion(user, p_d, p_s)), x=step(sgd(lr))))
     scaffold       = federate(controlled, server(weighted(uniform()), x=step(sgd(server_lr)), c=add()))
     waffle         = federate(controlled, server(weighted(omega(user, rounds)), x=step(sgd(server_lr)), c=table()))
@@ -18,17 +25,27 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
 from confrere.algorithms.baselines import fedavg, fedsgd, local, ridge_local
 from confrere.algorithms.beside import ditto, fine_tuned
 from confrere.algorithms.borrowing import EVIDENCE_ROUNDS, evidence
+from confrere.algorithms.context import featurised
 from confrere.algorithms.controlled import scaffold, waffle
+from confrere.algorithms.interpolation import apfl, data_interpolation, model_interpolation
+from confrere.algorithms.layers import fedbn, fedper, fedrep
 from confrere.algorithms.listening import weight_erosion
 
 __all__ = [
     "EVIDENCE_ROUNDS",
+    "apfl",
+    "data_interpolation",
     "ditto",
     "evidence",
+    "featurised",
     "fedavg",
+    "fedbn",
+    "fedper",
+    "fedrep",
     "fedsgd",
     "fine_tuned",
     "local",
+    "model_interpolation",
     "ridge_local",
     "scaffold",
     "waffle",

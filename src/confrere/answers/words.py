@@ -20,6 +20,11 @@ def listing(names: Sequence[str]) -> str:
 
 COMMON = {  # algorithms that weigh silos for a common model alone, and how a silo's own follows from it
     "fine_tuned": "Of the common model, from which the silo's own starts,",
+    "apfl": "Of the common model, with which the silo's own is mixed,",
+    "model_interpolation": "Of the common model, with which the silo's own is mixed,",
+    "fedper": "Of the layers that all share,",
+    "fedrep": "Of the layers that all share,",
+    "fedbn": "Of the layers that all share,",
     "ditto": "Of the common model, towards which the silo's own is pulled,",
 }
 

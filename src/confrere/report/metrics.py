@@ -20,6 +20,13 @@ ALGORITHMS = {
     "fedsgd": "one model for all (FedSGD)",
     "fine_tuned": "FedAvg, fine-tuned",
     "ditto": "Ditto",
+    "apfl": "APFL",
+    "fedper": "FedPer",
+    "fedrep": "FedRep",
+    "fedbn": "FedBN",
+    "featurised": "one model for all, told of the silo",
+    "model_interpolation": "between one model for all and one's own",
+    "data_interpolation": "between everybody's rows and one's own",
 }
 
 
