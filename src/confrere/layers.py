@@ -83,7 +83,11 @@ def norms() -> Filter:
 def split(tree: Tree, chosen: Filter) -> tuple[Tree, Tree]:
     """The chosen leaves, and the others; None stands where a leaf is on the other side."""
     mask = chosen(tree)
-    return tuple(jax.tree.map(lambda m, a, side=side: a if m == side else None, mask, tree) for side in (True, False))  # type: ignore[return-value]
+
+    def side(want: bool) -> Tree:
+        return jax.tree.map(lambda meant, a: a if meant == want else None, mask, tree)
+
+    return side(True), side(False)
 
 
 def merge(one: Tree, two: Tree) -> Tree:
