@@ -71,6 +71,19 @@ ALGORITHMS = {
     ),
     "data-interpolation": Row(
         lambda order: cf.data_interpolation(user=order.index(1), lr=0.2, own_share=0.3), cf.local(lr=0.2)
+    "fedprox": Row(lambda order: cf.fedprox(lr=0.2, mu=0.5, batch=4, momentum=0.9, l2=0.01)),
+    "pfedme": Row(lambda order: cf.pfedme(lr=0.1, pull=5.0, beta=0.8, inner_steps=3, batch=4)),
+    "fedopt": Row(lambda order: cf.fedopt(lr=0.2, server="adam", batch=4)),
+    "fedopt-yogi": Row(lambda order: cf.fedopt(lr=0.2, server="yogi", batch=4)),
+    "fedopt-adagrad": Row(lambda order: cf.fedopt(lr=0.2, server="adagrad", batch=4)),
+    "fedopt-sgd": Row(lambda order: cf.fedopt(lr=0.2, server="sgd", batch=4), cf.local(lr=0.2, batch=4)),
+    "per-fedavg": Row(lambda order: cf.per_fedavg(lr=0.2, inner_lr=0.3, batch=4)),
+    "per-fedavg-first-order": Row(
+        lambda order: cf.per_fedavg(lr=0.2, inner_lr=0.3, inner_steps=2, first_order=True, batch=4, steps=1)
+    ),
+    "multi-task": Row(lambda order: cf.multi_task(lr=0.2, pull=0.5), cf.local(lr=0.2)),
+    "multi-task-batches": Row(
+        lambda order: cf.multi_task(lr=0.2, pull=0.5, batch=4, weights="size"), cf.local(lr=0.2, batch=4)
     ),
     "weight-erosion": Row(
         lambda order: cf.weight_erosion(user=order.index(0), lr=0.2, p_d=0.05, batch=4, order="cyclic"),

@@ -15,6 +15,11 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     featurised     = federate(contextual(sgd),         server(weighted(by_size())))
     model_interpolation = federate(interpolated(sgd), server(weighted(by_size())))
     data_interpolation  = federate(sgd, server(weighted(interpolated(user, own_share, by_size()))))
+    fedprox        = federate(proximal,        server(weighted(by_size())))
+    pfedme         = federate(moreau,          server(weighted(by_size()), x=step(sgd(beta))))
+    fedopt         = federate(sgd,             server(weighted(by_size()), x=step(adam | yogi | adagrad | sgd)))
+    per_fedavg     = federate(meta,            server(weighted(by_size())))
+    multi_task     = federate(coupled,         server(weighted(uniform()), x=table()))
     weight_erosion = federate(gradient | sgd, server(weighted(erosion(user, p_d, p_s)), x=step(sgd(lr))))
     scaffold       = federate(controlled, server(weighted(uniform()), x=step(sgd(server_lr)), c=add()))
     waffle         = federate(controlled, server(weighted(omega(user, rounds)), x=step(sgd(server_lr)), c=table()))
@@ -22,14 +27,18 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     evidence       = federate(summaries, bulletin(user))
 """
 
+from confrere.algorithms.adaptive import fedopt
 from confrere.algorithms.baselines import fedavg, fedsgd, local, ridge_local
 from confrere.algorithms.beside import ditto, fine_tuned
 from confrere.algorithms.borrowing import EVIDENCE_ROUNDS, evidence
 from confrere.algorithms.context import featurised
 from confrere.algorithms.controlled import scaffold, waffle
+from confrere.algorithms.coupled import multi_task
 from confrere.algorithms.interpolation import apfl, data_interpolation, model_interpolation
 from confrere.algorithms.layers import fedbn, fedper, fedrep
 from confrere.algorithms.listening import weight_erosion
+from confrere.algorithms.meta import per_fedavg
+from confrere.algorithms.proximal import fedprox, pfedme
 
 __all__ = [
     "EVIDENCE_ROUNDS",
@@ -40,12 +49,17 @@ __all__ = [
     "featurised",
     "fedavg",
     "fedbn",
+    "fedopt",
     "fedper",
+    "fedprox",
     "fedrep",
     "fedsgd",
     "fine_tuned",
     "local",
     "model_interpolation",
+    "multi_task",
+    "per_fedavg",
+    "pfedme",
     "ridge_local",
     "scaffold",
     "waffle",

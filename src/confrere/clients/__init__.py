@@ -8,7 +8,10 @@ from confrere.clients.ditto import ditto
 from confrere.clients.gradient import gradient
 from confrere.clients.interpolated import interpolated
 from confrere.clients.keep import keep
+from confrere.clients.coupled import coupled
+from confrere.clients.meta import meta
 from confrere.clients.optimum import optimum
+from confrere.clients.proximal import moreau, proximal
 from confrere.clients.sgd import fine_tuned, sgd
 from confrere.clients.summaries import summaries
 
@@ -26,3 +29,5 @@ __all__ = [
     "sgd",
     "summaries",
 ]
+    "coupled", "ditto", "fine_tuned", "gradient", "meta", "moreau", "optimum", "proximal", "sgd", "summaries",
+]  # fmt: skip

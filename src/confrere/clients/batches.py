@@ -130,3 +130,11 @@ def plan_for(order: Order, batch: int | None, steps: int | None, epochs: int | N
     if order == "cyclic":
         return cyclic(batch, steps, epochs or 1)
     return shuffled(batch, steps, epochs or 1)
+
+
+def live_steps(size: jax.Array, order: Order, batch: int | None, steps: int | None, epochs: int | None) -> jax.Array:
+    """How many steps of such a plan have a live row; at least one, also for a silo without rows."""
+    passes = epochs or 1
+    if steps is not None or order == "full" or batch is None:
+        return jnp.full_like(size, steps or passes)
+    return jnp.maximum(passes * -(-size // batch), 1)

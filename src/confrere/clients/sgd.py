@@ -44,6 +44,17 @@ def train(loss: Loss, tx: optax.GradientTransformation, params: Tree, data: Bloc
     return walk(step, (params, tx.init(params)), data, plan, count, key)[0]
 
 
+def training(objective: Callable[[Tree], Loss], tx: optax.GradientTransformation, plan: Plan) -> Client:
+    """Train on objective(x) from the received model x, and send x - y_i."""
+
+    def update(inbox, count, data, ctx):
+        x = inbox.shared["x"]
+        y = train(objective(x), tx, x, data, plan, count, ctx.key)
+        return {"x": jax.tree.map(jnp.subtract, x, y)}, count + 1
+
+    return Client(lambda params: ({"x": params}, jnp.int32(0)), update, shared_model)
+
+
 def sgd(
     loss: Loss,
     lr,
@@ -60,16 +71,9 @@ def sgd(
     `l2` is part of the objective (l2/2 |params|^2); `weight_decay` is decoupled from it and from momentum.
     The optimizer starts afresh in every round.
     """
-    plan = plan_for(order, batch, steps, epochs)
     regularised = with_l2(loss, l2)
     tx = local_optimizer(lr, momentum, weight_decay)
-
-    def update(inbox, count, data, ctx):
-        x = inbox.shared["x"]
-        y = train(regularised, tx, x, data, plan, count, ctx.key)
-        return {"x": jax.tree.map(jnp.subtract, x, y)}, count + 1
-
-    return Client(lambda params: ({"x": params}, jnp.int32(0)), update, shared_model)
+    return training(lambda x: regularised, tx, plan_for(order, batch, steps, epochs))
 
 
 def fine_tuned(client: Client, loss: Loss, lr, steps: int, l2=None) -> Client:
