@@ -19,6 +19,13 @@ KIN = (
     "model-interpolation",
     "model-interpolation-given",
     "data-interpolation",
+    "fedprox",
+    "pfedme",
+    "fedopt-yogi",
+    "fedopt-adagrad",
+    "fedopt-sgd",
+    "per-fedavg-first-order",
+    "multi-task-batches",
 )  # of others that are checked at once
 
 

@@ -1,5 +1,6 @@
 """Adaptive optimizers on the server, to whom the silos' local training is a pseudo-gradient."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import optax
@@ -12,7 +13,7 @@ from confrere.core import Algorithm, Loss, Recipe, federate, weighted
 
 Server = Literal["adam", "yogi", "adagrad", "sgd"]
 MOMENTS = {"server_lr": 0.1, "b1": 0.9, "b2": 0.99, "eps": 1e-3}
-NUMBERS: dict[str, dict[str, float | None]] = {  # what each server has, and what it is by default
+NUMBERS: Mapping[str, Mapping[str, float | None]] = {  # what each server has, and what it is by default
     "adam": MOMENTS,
     "yogi": MOMENTS,
     "adagrad": {"server_lr": 0.1, "eps": 1e-3},
@@ -64,17 +65,21 @@ def numbers_of(server: str, given: dict[str, Any]) -> dict[str, Any]:
     return numbers
 
 
-def optimizer(server: str, server_lr, b1=None, b2=None, eps=None) -> optax.GradientTransformation:
-    """The server's optimizer, as optax has it; eps of adagrad is inside the root."""
-    if server == "sgd":
-        return optax.sgd(server_lr, momentum=b1)
-    if server == "adagrad":
-        return optax.adagrad(server_lr, initial_accumulator_value=0.0, eps=eps**2)
-    return {"adam": optax.adam, "yogi": optax.yogi}[server](server_lr, b1, b2, eps)
+def _sgd(server_lr, b1=None) -> optax.GradientTransformation:
+    return optax.sgd(server_lr, momentum=b1)
+
+
+def _adagrad(server_lr, eps) -> optax.GradientTransformation:
+    return optax.adagrad(server_lr, initial_accumulator_value=0.0, eps=eps**2)  # it adds eps inside the root
+
+
+OPTIMIZERS = {"adam": optax.adam, "yogi": optax.yogi, "adagrad": _adagrad, "sgd": _sgd}
 
 
 def _fedopt(
-    loss: Loss, lr, server_lr, server: Server, weights: Shares, b1=None, b2=None, eps=None, **how
+    loss: Loss, lr, server_lr, server: Server, weights: Shares, batch, epochs, steps, order: Order, momentum=None,
+    weight_decay=None, l2=None, **moments,
 ) -> Algorithm:  # fmt: skip
-    part = mixers.step(optimizer(server, server_lr, b1, b2, eps))
-    return federate(clients.sgd(loss, lr, **how), mixers.server(weighted(shares(weights)), x=part))
+    client = clients.sgd(loss, lr, batch, epochs, steps, order, momentum, weight_decay, l2)
+    part = mixers.step(OPTIMIZERS[server](server_lr, **moments))
+    return federate(client, mixers.server(weighted(shares(weights)), x=part))
