@@ -25,7 +25,10 @@ COMMON = {  # algorithms that weigh silos for a common model alone, and how a si
     "fedper": "Of the layers that all share,",
     "fedrep": "Of the layers that all share,",
     "fedbn": "Of the layers that all share,",
+    "per_fedavg": "Of the common model, from which the silo's own starts,",
     "ditto": "Of the common model, towards which the silo's own is pulled,",
+    "pfedme": "Of the common model, towards which the silo's own is pulled,",
+    "multi_task": "Of the mean of all models, towards which the silo's own is pulled,",
 }
 
 

@@ -27,6 +27,11 @@ ALGORITHMS = {
     "featurised": "one model for all, told of the silo",
     "model_interpolation": "between one model for all and one's own",
     "data_interpolation": "between everybody's rows and one's own",
+    "fedprox": "one model for all (FedProx)",
+    "fedopt": "one model for all (FedOpt)",
+    "per_fedavg": "Per-FedAvg",
+    "pfedme": "pFedMe",
+    "multi_task": "multi-task learning",
 }
 
 
