@@ -71,6 +71,7 @@ ALGORITHMS = {
     ),
     "data-interpolation": Row(
         lambda order: cf.data_interpolation(user=order.index(1), lr=0.2, own_share=0.3), cf.local(lr=0.2)
+    ),
     "fedprox": Row(lambda order: cf.fedprox(lr=0.2, mu=0.5, batch=4, momentum=0.9, l2=0.01)),
     "pfedme": Row(lambda order: cf.pfedme(lr=0.1, pull=5.0, beta=0.8, inner_steps=3, batch=4)),
     "fedopt": Row(lambda order: cf.fedopt(lr=0.2, server="adam", batch=4)),

@@ -4,11 +4,11 @@ from confrere.clients.alternating import alternating
 from confrere.clients.apfl import apfl
 from confrere.clients.context import contextual
 from confrere.clients.controlled import controlled
+from confrere.clients.coupled import coupled
 from confrere.clients.ditto import ditto
 from confrere.clients.gradient import gradient
 from confrere.clients.interpolated import interpolated
 from confrere.clients.keep import keep
-from confrere.clients.coupled import coupled
 from confrere.clients.meta import meta
 from confrere.clients.optimum import optimum
 from confrere.clients.proximal import moreau, proximal
@@ -20,14 +20,16 @@ __all__ = [
     "apfl",
     "contextual",
     "controlled",
+    "coupled",
     "ditto",
     "fine_tuned",
     "gradient",
     "interpolated",
     "keep",
+    "meta",
+    "moreau",
     "optimum",
+    "proximal",
     "sgd",
     "summaries",
 ]
-    "coupled", "ditto", "fine_tuned", "gradient", "meta", "moreau", "optimum", "proximal", "sgd", "summaries",
-]  # fmt: skip

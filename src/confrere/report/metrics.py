@@ -20,6 +20,8 @@ ALGORITHMS = {
     "fedsgd": "one model for all (FedSGD)",
     "fine_tuned": "FedAvg, fine-tuned",
     "ditto": "Ditto",
+    "scaffold": "one model for all (SCAFFOLD)",
+    "waffle": "WAFFLE",
     "apfl": "APFL",
     "fedper": "FedPer",
     "fedrep": "FedRep",

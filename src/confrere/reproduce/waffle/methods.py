@@ -22,7 +22,7 @@ def waffle(setting: Setting, **how: Any) -> Recipe:
 
 
 def weight_erosion(setting: Setting) -> Recipe:
-    """Weight Erosion on updates. The paper's penalties are lost; with these the others fade at 2/3 of the rounds or so."""
+    """Weight Erosion on updates. The paper's penalties are lost; here the others fade at about 2/3 of the rounds."""
     p_d = EROSION.get((setting.model, setting.distribution), 2 / setting.rounds)
     return algorithms.weight_erosion(ALICE, p_d=p_d, p_s=0.0, form="update", **training(setting), **setting.momentum)
 
