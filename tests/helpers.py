@@ -105,6 +105,15 @@ ALGORITHMS = {
     "waffle-literal": Row(
         lambda order: cf.waffle(user=order.index(0), rounds=5, lr=0.1, batch=4, variate="literal", distance="raw")
     ),
+    "ifca": Row(lambda order: cf.ifca(lr=0.2, batch=4)),
+    "clustered": Row(
+        lambda order: cf.clustered(lr=0.2, eps1=0.6, eps2=0.3, batch=4, weights="uniform"), cf.local(lr=0.2, batch=4)
+    ),
+    "fedamp": Row(
+        lambda order: cf.fedamp(lr=0.2, attention=0.8, pull=0.5, batch=4, steps=1),
+        cf.local(lr=0.2, batch=4, steps=1),
+    ),
+    "fedfomo": Row(lambda order: cf.fedfomo(lr=0.2, batch=4)),
     "ridge-local": Row(lambda order: cf.ridge_local(ridge=0.5), cf.ridge_local(ridge=0.5)),
     "evidence": Row(lambda order: cf.evidence(candidates=["pair", "pool"]), cf.ridge_local()),
     "evidence-user": Row(

@@ -139,7 +139,8 @@ class Rule(NamedTuple):
 class Weights(NamedTuple):
     """Who counts, and for how much, from geometry alone.
 
-    `needs`: the silo (one index, or one per receiver) without whom a receiver's row counts for nothing.
+    `needs`: the silo without whom a receiver's row counts for nothing: one index, or one per receiver (`slice(None)`:
+    itself).
     """
 
     init: Callable[[int], Tree]

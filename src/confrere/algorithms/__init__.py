@@ -23,6 +23,10 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     weight_erosion = federate(gradient | sgd, server(weighted(erosion(user, p_d, p_s)), x=step(sgd(lr))))
     scaffold       = federate(controlled, server(weighted(uniform()), x=step(sgd(server_lr)), c=add()))
     waffle         = federate(controlled, server(weighted(omega(user, rounds)), x=step(sgd(server_lr)), c=table()))
+    ifca           = federate(choosing(sgd),   server(weighted(chosen(k, by_size())), deliver="all"))
+    clustered      = federate(sgd,      server(weighted(cluster(eps1, eps2, gamma, by_size())), deliver="own"))
+    fedamp         = federate(attentive, peers(weighted(attention(attention, sigma))))
+    fedfomo        = federate(judging(sgd),    exchange())
     ridge_local    = federate(optimum,   alone())
     evidence       = federate(summaries, bulletin(user))
 """
@@ -39,22 +43,13 @@ from confrere.algorithms.layers import fedbn, fedper, fedrep
 from confrere.algorithms.listening import weight_erosion
 from confrere.algorithms.meta import per_fedavg
 from confrere.algorithms.proximal import fedprox, pfedme
+from confrere.algorithms.clusters import clustered, ifca
+from confrere.algorithms.peers import fedamp, fedfomo
 
-__all__ = [
-    "EVIDENCE_ROUNDS",
-    "apfl",
-    "data_interpolation",
-    "ditto",
-    "evidence",
-    "featurised",
-    "fedavg",
-    "fedbn",
-    "fedopt",
-    "fedper",
-    "fedprox",
-    "fedrep",
+__all__ = ["EVIDENCE_ROUNDS", "apfl", "clustered", "data_interpolation", "ditto", "evidence", "featurised", "fedamp", "fedavg", "fedbn", "fedfomo", "fedopt", "fedper", "fedprox", "fedrep"]
     "fedsgd",
     "fine_tuned",
+    "ifca",
     "local",
     "model_interpolation",
     "multi_task",

@@ -2,12 +2,15 @@
 
 from confrere.clients.alternating import alternating
 from confrere.clients.apfl import apfl
+from confrere.clients.attentive import attentive
+from confrere.clients.choosing import choosing
 from confrere.clients.context import contextual
 from confrere.clients.controlled import controlled
 from confrere.clients.coupled import coupled
 from confrere.clients.ditto import ditto
 from confrere.clients.gradient import gradient
 from confrere.clients.interpolated import interpolated
+from confrere.clients.judging import judging
 from confrere.clients.keep import keep
 from confrere.clients.meta import meta
 from confrere.clients.optimum import optimum
@@ -18,6 +21,8 @@ from confrere.clients.summaries import summaries
 __all__ = [
     "alternating",
     "apfl",
+    "attentive",
+    "choosing",
     "contextual",
     "controlled",
     "coupled",
@@ -25,6 +30,7 @@ __all__ = [
     "fine_tuned",
     "gradient",
     "interpolated",
+    "judging",
     "keep",
     "meta",
     "moreau",
