@@ -107,7 +107,7 @@ ALGORITHMS = {
     ),
     "ifca": Row(lambda order: cf.ifca(lr=0.2, batch=4)),
     "clustered": Row(
-        lambda order: cf.clustered(lr=0.2, eps1=0.6, eps2=0.3, batch=4, weights="uniform"), cf.local(lr=0.2, batch=4)
+        lambda order: cf.clustered(lr=0.2, eps1=0.6, eps2=0.3, gamma=0.0, batch=4), cf.local(lr=0.2, batch=4)
     ),
     "fedamp": Row(
         lambda order: cf.fedamp(lr=0.2, attention=0.8, pull=0.5, batch=4, steps=1),

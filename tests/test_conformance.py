@@ -26,6 +26,8 @@ KIN = (
     "fedopt-sgd",
     "per-fedavg-first-order",
     "multi-task-batches",
+    "clustered",
+    "fedfomo",
 )  # of others that are checked at once
 
 

@@ -93,6 +93,17 @@ def as_made(models: Tree) -> Tree:
     return models
 
 
+def row_for(weights: np.ndarray, user: int) -> np.ndarray:
+    """Of weights [R, r, n], those behind the user's model [R, n]: its own row, where every silo has one.
+
+    Else the row in which it counts most: the only one or, of several models, the one that it trained.
+    """
+    receivers, n = weights.shape[1:]
+    if receivers == n and n > 1:
+        return weights[:, user]
+    return weights[np.arange(len(weights)), weights[:, :, user].argmax(axis=1)]
+
+
 def join(one: np.ndarray | None, two: np.ndarray | None, skip: int = 0) -> np.ndarray | None:
     """Two records in a row, leaving out the first `skip` rows of the second, which the first has already."""
     return None if one is None or two is None else np.concatenate([one, two[skip:]])

@@ -36,7 +36,7 @@ def _ifca(loss: Loss, lr, k: int, spread, weights: Shares, l2=None, **how) -> Al
 
 
 def clustered(
-    lr: float, eps1: float = 0.1, eps2: float = 0.2, gamma: float = 0.0, batch: int | None = 32,
+    lr: float, eps1: float = 0.1, eps2: float = 0.2, gamma: float = 0.5, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, weights: Shares = "size", order: Order = "shuffled",
     momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
 ) -> Recipe:  # fmt: skip
@@ -45,11 +45,12 @@ def clustered(
     Sattler, Müller, Samek: Clustered federated learning: model-agnostic distributed multitask optimization under
     privacy constraints (2020). A cluster is divided by the cosines of its updates when their mean is shorter than
     `eps1` and the longest longer than `eps2`, in units of the longest update so far, and if their noise, at most
-    `gamma` of their length, cannot explain it; see `confrere.weights.cluster`. With eps2 of 1 nothing is ever divided.
+    `gamma` of their length, cannot explain it (0: any difference is taken for a dispute, so that batches drawn at
+    random part silos for ever); see `confrere.weights.cluster`. With eps2 of 1 nothing is ever divided.
 
     >>> import confrere as cf
     >>> cf.clustered(lr=0.1, eps1=0.05).hyper
-    {'lr': 0.1, 'eps1': 0.05, 'eps2': 0.2, 'gamma': 0.0}
+    {'lr': 0.1, 'eps1': 0.05, 'eps2': 0.2, 'gamma': 0.5}
     """
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
     return recipe_of(

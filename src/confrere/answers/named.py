@@ -8,7 +8,7 @@ import numpy as np
 from confrere import algorithms
 from confrere.core import Recipe
 from confrere.data.silos import Silos
-from confrere.history import History
+from confrere.history import History, row_for
 
 NAMED: tuple[str, ...] = tuple(algorithms.__all__)
 
@@ -29,8 +29,7 @@ def listened_to(history: History, silos: Silos, user: int) -> dict[str, float]:
     shares = history.shares
     if shares is None or not len(shares):
         return {name: float(i == user) for i, name in enumerate(silos.names)}
-    row = shares[:, user] if shares.shape[1] == len(silos) and len(silos) > 1 else shares[:, 0]
-    mean = row.mean(axis=0)
+    mean = row_for(shares, user).mean(axis=0)
     total = mean.sum()
     mean = mean / total if total > 0 else np.eye(len(silos))[user]
     return dict(zip(silos.names, map(float, mean), strict=True))
@@ -41,7 +40,7 @@ def kept_weight(history: History, silos: Silos, user: int) -> dict[str, float]:
     raw = history.weights
     if raw is None or not len(raw):
         return {}
-    row = raw[:, user] if raw.shape[1] == len(silos) and len(silos) > 1 else raw[:, 0]
+    row = row_for(raw, user)
     own = np.maximum(row[:, user : user + 1], 1e-12)
     kept = np.minimum(row / own, 1).mean(axis=0)
     return {name: float(kept[i]) for i, name in enumerate(silos.names) if i != user}

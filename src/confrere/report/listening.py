@@ -5,6 +5,7 @@ import numpy as np
 from confrere.algorithms import EVIDENCE_ROUNDS
 from confrere.answers import words
 from confrere.answers.answer import RELEVANT, Answer
+from confrere.history import row_for
 from confrere.report.contents import Listening
 
 ROUNDING = 1e-6
@@ -32,8 +33,7 @@ def rounds_of(answer: Answer) -> dict[str, tuple[float, ...]]:
     raw = history.weights
     if raw is None or not len(raw):
         return {}
-    user = history.names.index(answer.user)
-    row = raw[:, user] if raw.shape[1] == len(history.names) and len(history.names) > 1 else raw[:, 0]
+    row = row_for(raw, history.names.index(answer.user))
     if row.max() > 1 + ROUNDING:
         row = row / np.maximum(row.sum(axis=1, keepdims=True), ROUNDING)
     return {name: tuple(float(v) for v in row[:, i]) for i, name in enumerate(history.names)}

@@ -34,6 +34,10 @@ ALGORITHMS = {
     "per_fedavg": "Per-FedAvg",
     "pfedme": "pFedMe",
     "multi_task": "multi-task learning",
+    "ifca": "IFCA",
+    "clustered": "clustered federated learning",
+    "fedamp": "FedAMP",
+    "fedfomo": "FedFomo",
 }
 
 

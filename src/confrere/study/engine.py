@@ -111,7 +111,8 @@ def scope(record: Record, user) -> tuple[jax.Array, jax.Array]:
     if record.weights is None:
         return jnp.int32(-1), jnp.asarray(jnp.nan)
     receivers, n = record.weights.shape
-    row = record.weights[user] if receivers == n and n > 1 else record.weights.mean(axis=0)
+    own = user if receivers == n and n > 1 else record.weights[:, user].argmax()  # see `history.row_for`
+    row = record.weights[own]
     counted = jnp.where(record.arrived & (row > 0), row, 0)
     others = jnp.where(jnp.arange(n) == user, 0, counted)
     total = counted.sum()

@@ -9,7 +9,7 @@ Ghosh, Chung, Yin, Ramchandran: An efficient framework for clustered federated l
 import jax.numpy as jnp
 
 from confrere.checks import check_counts
-from confrere.core import Weights
+from confrere.core import Weights, present
 
 
 def chosen(k: int, among: Weights) -> Weights:
@@ -30,6 +30,7 @@ def chosen(k: int, among: Weights) -> Weights:
         if geometry.told is None or "choice" not in geometry.told:
             raise ValueError("these weights need silos that tell a choice, as those of clients.choosing do")
         row, state = among.update(geometry, state, ctx)
-        return jnp.where(jnp.arange(k)[:, None] == geometry.told["choice"], row, 0), state
+        theirs = jnp.arange(k)[:, None] == geometry.told["choice"]
+        return jnp.where(theirs & present(ctx), row, 0), state
 
     return Weights(among.init, update)
