@@ -112,7 +112,7 @@ def best_division(members, similar):
 
 
 def divided_by_the_paper(clusters, u, size, largest, eps1, eps2, gamma):
-    """One pass of the paper's Algorithm 2 over all clusters, with everybody there."""
+    """One pass of the paper's algorithm over all clusters, with everybody there."""
     norm = np.linalg.norm(u, axis=1)
     similar = u @ u.T / norm[:, None] / norm
     new = []

@@ -6,8 +6,8 @@
 and from there local training, whose result is sent. theta_i is the silo's mix before its last training, so that its own
 trained model is one of the theta_j, judged like the others.
 
-Zhang, Sapra, Fidler, Yeung, Alvarez: Personalized federated learning with first order model optimization (2021),
-equations (4) and (5). Where this departs from the paper: everybody receives all models, while there the server picks M
+Zhang, Sapra, Fidler, Yeung, Alvarez: Personalized federated learning with first order model optimization (2021).
+Where this departs from the paper: everybody receives all models, while there the server picks M
 of them for each, by the weights so far and with some chance; a silo that is absent is represented by its last model.
 """
 

@@ -1,15 +1,15 @@
 """Clusters of silos by the directions of their updates, divided in two whenever training has come to rest in dispute.
 
-    a_ij = <u_i, u_j> / (|u_i| |u_j|)                                  cosine similarity of updates
-    divide cluster c if |mean_c u| < eps1 and max_c |u_i| > eps2       the mean is at rest, but its silos are not,
-        and gamma < sqrt((1 - a_cross) / 2)                            and their noise cannot explain it
-    into c1, c2 = argmin over divisions of a_cross = max a_ij, i in c1, j in c2
+    a_ij = <u_i, u_j> / (|u_i| |u_j|)                              cosine similarity of updates
+    divide c if |mean of u over c| < eps1 and max |u_i| > eps2     the mean is at rest, but its silos are not,
+    and if gamma < sqrt((1 - a_cross) / 2)                         and their noise cannot explain it
+    c1, c2 = argmin of a_cross = max of a_ij, i in c1, j in c2     over all ways to divide c
 
 The best division is what single linkage leaves as its last two groups: they fall apart at the weakest link of the
 widest paths (the path between two silos whose smallest similarity is largest).
 
 Sattler, Müller, Samek: Clustered federated learning: model-agnostic distributed multitask optimization under privacy
-constraints (2020), Algorithms 1 and 2; gamma is a bound on the relative noise of an update.
+constraints (2020); gamma is a bound on the relative noise of an update.
 
 Where this departs from the paper: eps1 and eps2 are in units of the largest update of any silo so far, because absolute
 ones depend on the learning rate and the model; clusters are looked at after every round rather than after a run to
