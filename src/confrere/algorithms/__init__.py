@@ -35,6 +35,7 @@ from confrere.algorithms.adaptive import fedopt
 from confrere.algorithms.baselines import fedavg, fedsgd, local, ridge_local
 from confrere.algorithms.beside import ditto, fine_tuned
 from confrere.algorithms.borrowing import EVIDENCE_ROUNDS, evidence
+from confrere.algorithms.clusters import clustered, ifca
 from confrere.algorithms.context import featurised
 from confrere.algorithms.controlled import scaffold, waffle
 from confrere.algorithms.coupled import multi_task
@@ -42,11 +43,25 @@ from confrere.algorithms.interpolation import apfl, data_interpolation, model_in
 from confrere.algorithms.layers import fedbn, fedper, fedrep
 from confrere.algorithms.listening import weight_erosion
 from confrere.algorithms.meta import per_fedavg
-from confrere.algorithms.proximal import fedprox, pfedme
-from confrere.algorithms.clusters import clustered, ifca
 from confrere.algorithms.peers import fedamp, fedfomo
+from confrere.algorithms.proximal import fedprox, pfedme
 
-__all__ = ["EVIDENCE_ROUNDS", "apfl", "clustered", "data_interpolation", "ditto", "evidence", "featurised", "fedamp", "fedavg", "fedbn", "fedfomo", "fedopt", "fedper", "fedprox", "fedrep"]
+__all__ = [
+    "EVIDENCE_ROUNDS",
+    "apfl",
+    "clustered",
+    "data_interpolation",
+    "ditto",
+    "evidence",
+    "featurised",
+    "fedamp",
+    "fedavg",
+    "fedbn",
+    "fedfomo",
+    "fedopt",
+    "fedper",
+    "fedprox",
+    "fedrep",
     "fedsgd",
     "fine_tuned",
     "ifca",

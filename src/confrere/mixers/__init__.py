@@ -5,4 +5,14 @@ from confrere.mixers.parts import add, replace, step, table
 from confrere.mixers.peers import exchange, peers
 from confrere.mixers.server import alone, server
 
-__all__ = ["add", "alone", "bulletin", "exchange", "peers", "replace", "server", "step", "table"]
+__all__ = [
+    "add",
+    "alone",
+    "bulletin",
+    "exchange",
+    "peers",
+    "replace",
+    "server",
+    "step",
+    "table",
+]

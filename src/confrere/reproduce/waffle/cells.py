@@ -19,6 +19,7 @@ from confrere._version import __version__
 from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.disk import write_whole
+from confrere.history import row_for
 from confrere.reproduce.waffle.methods import ALONE, METHODS
 from confrere.reproduce.waffle.setting import ALICE, Setting, model_of
 from confrere.simulate import simulate
@@ -35,7 +36,7 @@ class Cell(NamedTuple):
     accuracy: np.ndarray  # [R + 1] on Alice's test rows
     validation: np.ndarray  # [R + 1]
     loss: np.ndarray  # [R + 1] of training
-    weights: np.ndarray | None  # [R, n] as they counted; None where all agents have models of their own
+    weights: np.ndarray | None  # [R, n] as they counted for Alice's model; None where there are none
     seconds: float
 
 
@@ -57,8 +58,7 @@ def run_cell(setting: Setting, method: str, silos: Silos, progress: Callable[[in
         recipe, model_of(setting), who, setting.rounds, setting.seed, user=ALICE, metrics=["accuracy"],
         record=["weights"], progress=progress,
     )  # fmt: skip
-    shares = history.shares
-    weights = shares[:, 0] if shares is not None and shares.shape[1] == 1 and method not in ALONE else None
+    weights = None if history.shares is None or method in ALONE else row_for(history.shares, ALICE)
     seconds = time.perf_counter() - began
     loss = np.asarray(history.loss)
     return Cell(history.metrics["accuracy"], history.validation["accuracy"], loss, weights, seconds)

@@ -27,6 +27,16 @@ def weight_erosion(setting: Setting) -> Recipe:
     return algorithms.weight_erosion(ALICE, p_d=p_d, p_s=0.0, form="update", **training(setting), **setting.momentum)
 
 
+def kept(setting: Setting) -> tuple[str, ...] | str:
+    """What FedPer and FedRep keep: the head, or the intercepts of a model that has but one layer."""
+    return ("b",) if setting.model == "softmax" else "head"
+
+
+def context(setting: Setting) -> str:
+    """How an agent describes its images: pixel by pixel to softmax regression, in two numbers to a convolution."""
+    return "means" if setting.model == "softmax" else "moments"
+
+
 EROSION: Mapping[tuple[str, str], float] = {}  # tuned on validation rows; else 2 over the number of rounds
 
 TABLE_1: Mapping[str, Method] = {
@@ -41,8 +51,22 @@ TABLE_1: Mapping[str, Method] = {
 FURTHER: Mapping[str, Method] = {
     "waffle_literal": lambda s: waffle(s, variate="literal"),
     "waffle_raw": lambda s: waffle(s, distance="raw"),
-    "fine_tuned": lambda s: algorithms.fine_tuned(**training(s)),
+    "fine_tuned": lambda s: algorithms.fine_tuned(**training(s), **s.momentum),
     "ditto": lambda s: algorithms.ditto(**training(s)),
+    "fedprox": lambda s: algorithms.fedprox(**training(s), **s.momentum),
+    "fedadam": lambda s: algorithms.fedopt(**training(s), **s.momentum, server_lr=0.01),
+    "per_fedavg": lambda s: algorithms.per_fedavg(**training(s), inner_lr=s.lr / 10),
+    "pfedme": lambda s: algorithms.pfedme(**training(s)),
+    "fedper": lambda s: algorithms.fedper(**training(s), **s.momentum, keep=kept(s)),
+    "fedrep": lambda s: algorithms.fedrep(**training(s), **s.momentum, keep=kept(s)),
+    "ifca": lambda s: algorithms.ifca(**training(s)),
+    "clustered": lambda s: algorithms.clustered(**training(s)),
+    "fedamp": lambda s: algorithms.fedamp(**training(s)),
+    "fedfomo": lambda s: algorithms.fedfomo(**training(s)),
+    "model_interpolation": lambda s: algorithms.model_interpolation(**training(s)),
+    "data_interpolation": lambda s: algorithms.data_interpolation(ALICE, **training(s)),
+    "featurised": lambda s: algorithms.featurised(**training(s), **s.momentum, context=context(s)),
+    "multi_task": lambda s: algorithms.multi_task(**training(s)),
 }
 
 METHODS: Mapping[str, Method] = {**TABLE_1, **FURTHER}
