@@ -2,8 +2,11 @@
 
 from confrere.data import splits
 from confrere.data.bundled import breast_cancer, diabetes
+from confrere.data.cifar10 import cifar10
 from confrere.data.ebola import ebola_synthetic
 from confrere.data.heart_disease import heart_disease
+from confrere.data.label_picture import label_picture
+from confrere.data.mnist import fashion_mnist, mnist
 from confrere.data.notes import DataWarning
 from confrere.data.silo import Silo
 from confrere.data.silos import Silos
@@ -14,9 +17,13 @@ __all__ = [
     "Silo",
     "Silos",
     "breast_cancer",
+    "cifar10",
     "diabetes",
     "ebola_synthetic",
+    "fashion_mnist",
     "heart_disease",
+    "label_picture",
+    "mnist",
     "splits",
     "titanic",
 ]

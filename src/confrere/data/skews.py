@@ -91,6 +91,34 @@ def dirichlet(k: int = 4, alpha: float = 0.5) -> Split:
 
 
 @named
+def shards(k: int = 4, each: int = 2) -> Split:
+    """Skew of p(y) at its worst: rows in order of the label are cut into shards, and every silo gets `each` of them.
+
+    All shards have the same size, to one row, and which silo gets which is random: with two shards a silo has about two
+    labels. McMahan et al., Communication-efficient learning of deep networks from decentralized data (2017), section 3,
+    the "pathological" partition.
+
+    >>> import numpy as np, confrere as cf
+    >>> silos = cf.Silos.from_arrays([(np.zeros((8, 1)), [0, 1, 2, 3] * 2)])
+    >>> [sorted(s.y.tolist()) for s in silos.divide(cf.data.splits.shards(2)).silos]
+    [[0, 0, 3, 3], [1, 1, 2, 2]]
+    """
+    if isinstance(each, bool) or not isinstance(each, int | np.integer) or each < 1:
+        raise ValueError(f"each, the number of shards of a silo, must be a whole number of 1 or more, not {each!r}")
+
+    def split(pool: Pool, rng: np.random.Generator) -> list[Hand]:
+        check_count(k * each, len(pool.y))
+        order = np.lexsort((rng.random(len(pool.y)), pool.y))
+        pieces = cut(order, apportion(len(order), np.ones(k * each)))
+        owner = rng.permutation(k * each) // each
+        return hands(
+            letters(k), [np.concatenate([pieces[j] for j in np.flatnonzero(owner == i)]) for i in range(k)], rng
+        )
+
+    return split
+
+
+@named
 def feature_skew(k: int = 4, column: str = "age", strength: float = 1.0) -> Split:
     """Skew of p(x|y) with equal p(y): within every label, silos get the rows in order of a column.
 

@@ -32,6 +32,7 @@ from confrere.data.skews import (
     dirichlet,
     feature_skew,
     label_skew,
+    shards,
     unequal_missingness,
     unequal_sizes,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "feature_skew",
     "iid",
     "label_skew",
+    "shards",
     "unequal_missingness",
     "unequal_sizes",
 ]
