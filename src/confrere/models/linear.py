@@ -1,6 +1,7 @@
 """Linear and logistic regression."""
 
 import functools
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -21,21 +22,34 @@ def linear() -> Model:
     return model_of(init_dense, dense, "regression", "linear")
 
 
-@functools.cache
-def logistic() -> Model:
+def logistic(start: Literal["random", "zero"] = "random") -> Model:
     """Softmax regression with bias; the loss is the mean cross-entropy (natural logarithm).
+
+    Weights begin at random, or at zero, as the loss is convex; the bias always begins at zero.
 
     >>> import jax, confrere as cf
     >>> model = cf.models.logistic()
     >>> jax.tree.map(lambda a: a.shape, model.init(jax.random.key(0), 9, 2))
     {'b': (2,), 'w': (9, 2)}
     """
-    general = model_of(init_dense, dense, "classification", "logistic")
+    if start not in ("random", "zero"):
+        raise ValueError(f"start must be 'random' or 'zero', not {start!r}")
+    return _logistic(start)
+
+
+@functools.cache
+def _logistic(start: str) -> Model:
+    general = model_of(init_dense if start == "random" else init_zero, dense, "classification", "logistic")
 
     def loss(params: Tree, batch: Batch) -> jax.Array:
         return two_class_loss(params, batch) if params["b"].shape == (2,) else general.loss(params, batch)
 
     return general._replace(loss=loss)
+
+
+def init_zero(key: jax.Array, inputs: int, outputs: int) -> Tree:
+    """Weights and bias 0."""
+    return {"w": jnp.zeros((inputs, outputs)), "b": jnp.zeros(outputs)}
 
 
 def two_class_loss(params: Tree, batch: Batch) -> jax.Array:
