@@ -46,6 +46,7 @@ EVERY = {
     "unequal_sizes": splits.unequal_sizes(5, 20),
     "unequal_missingness": splits.unequal_missingness(5, 0.9),
     "dirichlet": splits.dirichlet(5, 0.2),
+    "shards": splits.shards(5, 3),
 }
 
 
@@ -380,3 +381,12 @@ def test_every_split_runs_end_to_end(name, shared_data):
     accuracy = np.asarray(history.metrics["accuracy"])
     assert np.isfinite(accuracy).all()
     assert accuracy[-1] > 0.4
+
+
+def test_shards_have_equal_sizes_and_few_labels_each():
+    y = np.repeat(np.arange(10), 40)
+    hands = dealt(splits.shards(5, 2), Pool({}, y))
+    assert [len(hand.rows) for hand in hands] == [80] * 5
+    assert [len(np.unique(y[hand.rows])) for hand in hands] == [2] * 5
+    with pytest.raises(ValueError, match="each"):
+        splits.shards(5, 0)

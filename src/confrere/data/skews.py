@@ -101,7 +101,7 @@ def shards(k: int = 4, each: int = 2) -> Split:
     >>> import numpy as np, confrere as cf
     >>> silos = cf.Silos.from_arrays([(np.zeros((8, 1)), [0, 1, 2, 3] * 2)])
     >>> [sorted(s.y.tolist()) for s in silos.divide(cf.data.splits.shards(2)).silos]
-    [[0, 0, 3, 3], [1, 1, 2, 2]]
+    [[0, 0, 2, 2], [1, 1, 3, 3]]
     """
     if isinstance(each, bool) or not isinstance(each, int | np.integer) or each < 1:
         raise ValueError(f"each, the number of shards of a silo, must be a whole number of 1 or more, not {each!r}")

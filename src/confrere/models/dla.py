@@ -51,8 +51,8 @@ def dla(shape: Shape = (32, 32, 3), width: int = 16, norm: Norm = "group", kerne
     parameters (see `confrere.models.norms`); `kernel` as for `lenet5`.
 
     >>> import jax, confrere as cf
-    >>> params = cf.models.dla(width=2).init(jax.random.key(0), 3072, 10)
-    >>> sum(leaf.size for leaf in jax.tree.leaves(params))
+    >>> shapes = jax.eval_shape(lambda key: cf.models.dla(width=2).init(key, 3072, 10), jax.random.key(0))
+    >>> sum(leaf.size for leaf in jax.tree.leaves(shapes))
     239004
     """
     check_kernel(kernel)
