@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confrere.data.dealing import check_hands, split_name
-from confrere.data.label_lists import Share, agent_names, by_lists, check_rows, first_rows
+from confrere.data.label_lists import Share, agent_names, by_lists, check_rows, share_of
 from confrere.data.silo import PARTS, Silo
 from confrere.data.silos import Silos
 from confrere.data.source import Pool, Split
@@ -60,24 +60,27 @@ def by_split(images: Images, split: Split, agents: int, rows: int, seed: int) ->
             f"the split {split_name(split)} changes rows, and test images cannot be changed in the same way: choose a "
             "distribution with a star for concept shift, or divide the silos and split off test rows afterwards"
         )
-    return [share_of(name, chosen[hand.rows], images) for name, hand in zip(agent_names(agents), hands, strict=True)]
+    return [
+        like_training(name, chosen[hand.rows], images) for name, hand in zip(agent_names(agents), hands, strict=True)
+    ]
 
 
-def share_of(name: str, rows: np.ndarray, images: Images) -> Share:
-    """A silo's training rows, with test rows in which each class has the share that it has among them."""
+def like_training(name: str, rows: np.ndarray, images: Images) -> Share:
+    """A silo's training rows, with test and validation rows in which each class has the share that it has among them."""
     shares = np.bincount(images.train_y[rows], minlength=len(images.label_names)) / len(rows)
-    test = first_rows(images.test_y, shares)
-    return Share(name, rows, test, images.train_y[rows], images.test_y[test])
+    return share_of(name, rows, shares, images.train_y, images.test_y, images.test_y)
 
 
 def one_silo(images: Images, share: Share) -> Silo:
-    """The rows of one silo: those for training first, then those for test."""
-    X = np.empty((len(share.train) + len(share.test), *images.train.shape[1:]), np.float32)
-    X[: len(share.train)], X[len(share.train) :] = images.train[share.train], images.test[share.test]
+    """The rows of one silo: those for training first, then those for validation and test."""
+    counts = {"train": len(share.train), "validation": len(share.validation), "test": len(share.test)}
+    X = np.empty((sum(counts.values()), *images.train.shape[1:]), np.float32)
+    X[: counts["train"]] = images.train[share.train]
+    X[counts["train"] :] = images.test[np.concatenate([share.validation, share.test])]
     X -= 255 * np.asarray(images.mean, np.float32)
     X /= 255 * np.asarray(images.std, np.float32)
-    part = np.repeat([PARTS.index("train"), PARTS.index("test")], [len(share.train), len(share.test)]).astype(np.int8)
-    y = np.concatenate([share.train_y, share.test_y]).astype(np.int32)
+    part = np.repeat([PARTS.index(name) for name in counts], list(counts.values())).astype(np.int8)  # type: ignore[arg-type]
+    y = np.concatenate([share.train_y, share.validation_y, share.test_y]).astype(np.int32)
     return Silo(share.name, X.reshape(len(X), -1), y, part)
 
 

@@ -6,7 +6,8 @@ its training and on its test rows.
 
 Reference: Martin Beaussart, Felix Grimberg, Mary-Anne Hartley, Martin Jaggi: WAFFLE: Weighted averaging for
 personalized federated learning (2021), section 3 and Figure 2. The test rows are those of the authors' earlier program
-(Gengler, Beaussart, Yuan, 2020). The paper stars A and B only; here C may have a star as well.
+(Gengler, Beaussart, Yuan, 2020). The paper stars A and B only; here C may have a star as well. The paper chooses the
+best round on the test rows; here as many further images of the test set are validation rows, to choose by.
 
 A departure: classes of MNIST have 5421 to 6742 images, so that 10 agents x 6000 rows ask for more of some classes than
 there are. An agent has at most its share of a class's images, in proportion to the agents' lists, and makes up for it
@@ -28,12 +29,15 @@ NEARLY = 0.9  # a silo with a smaller share of the rows that were asked for is r
 
 
 class Share(NamedTuple):
-    """What one silo gets: its name, rows of the training and of the test images, and their labels as it sees them."""
+    """What one silo gets: its name, rows of the training images, rows of the test images to choose by and to measure on,
+    and the labels of each as it sees them."""
 
     name: str
     train: np.ndarray
+    validation: np.ndarray
     test: np.ndarray
     train_y: np.ndarray
+    validation_y: np.ndarray
     test_y: np.ndarray
 
 
@@ -55,14 +59,22 @@ def by_lists(
     of_images, of_labels = np.random.default_rng(seed).spawn(2)
     counts = class_counts(lists, rows, np.bincount(train_y, minlength=lists.shape[1]))
     trains = drawn(train_y, counts, of_images)
-    tests = [first_rows(test_y, shares) for shares in lists]
     swaps = [np.arange(lists.shape[1]) for _ in range(agents)]
     if distribution != name:
         swaps[1:] = [of_labels.permutation(lists.shape[1]) for _ in range(agents - 1)]
-    return [
-        Share(agent, train, test, swap[train_y[train]], swap[test_y[test]])
-        for agent, train, test, swap in zip(agent_names(agents), trains, tests, swaps, strict=True)
-    ]
+    given = zip(agent_names(agents), trains, lists, swaps, strict=True)
+    return [share_of(agent, train, own, swap[train_y], swap[test_y], test_y) for agent, train, own, swap in given]
+
+
+def share_of(
+    name: str, train: np.ndarray, shares: np.ndarray, train_y: np.ndarray, seen_y: np.ndarray, test_y: np.ndarray
+) -> Share:
+    """A silo's training rows, with test and validation rows in which classes have the given shares.
+
+    train_y and seen_y are all images' labels as the silo sees them; test_y are those that the shares are about.
+    """
+    test, validation = first_rows(test_y, shares), first_rows(test_y, shares, 1)
+    return Share(name, train, validation, test, train_y[train], seen_y[validation], seen_y[test])
 
 
 def agent_names(agents: int) -> list[str]:
@@ -138,12 +150,17 @@ def drawn(y: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[n
     return [rng.permutation(np.concatenate(own)) for own in zip(*dealt, strict=True)]
 
 
-def first_rows(y: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def first_rows(y: np.ndarray, shares: np.ndarray, skipped: int = 0) -> np.ndarray:
     """The first floor(p_k n_k) rows of every class k, in their order: test rows by a list of shares.
+
+    `skipped` leaves so many times as many out in front: with 1, the rows behind the test rows, as far as they go.
 
     >>> first_rows(np.array([0, 1, 0, 1, 0, 1]), np.array([1.0, 0.4])).tolist()
     [0, 1, 2, 4]
+    >>> first_rows(np.array([0, 1, 0, 1, 0, 1]), np.array([1.0, 0.4]), skipped=1).tolist()
+    [3]
     """
     rows = [np.flatnonzero(y == k) for k in range(len(shares))]
-    kept = [own[: int(np.floor(p * len(own) + 1e-9))] for p, own in zip(shares, rows, strict=True)]
+    counts = [int(np.floor(p * len(own) + 1e-9)) for p, own in zip(shares, rows, strict=True)]
+    kept = [own[skipped * count : (skipped + 1) * count] for own, count in zip(rows, counts, strict=True)]
     return np.sort(np.concatenate(kept))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from confrere import algorithms
+from confrere.clients.context import Context
 from confrere.core import Recipe
 from confrere.reproduce.waffle.setting import ALICE, Setting
 
@@ -32,7 +33,7 @@ def kept(setting: Setting) -> tuple[str, ...] | str:
     return ("b",) if setting.model == "softmax" else "head"
 
 
-def context(setting: Setting) -> str:
+def context(setting: Setting) -> Context:
     """How an agent describes its images: pixel by pixel to softmax regression, in two numbers to a convolution."""
     return "means" if setting.model == "softmax" else "moments"
 
