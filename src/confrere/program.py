@@ -4,6 +4,7 @@
 when, is traced: the same compiled program serves other values, and `vmap` turns it into a grid.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -234,7 +235,7 @@ class Traffic(NamedTuple):
     up: int
     down: int
     reserved: int  # the part of `down` that only a listener receives
-    listens: jax.Array  # [n] who sends nothing, and receives what is reserved
+    listens: jax.Array | np.ndarray  # [n] who sends nothing, and receives what is reserved
 
     def per_silo(self) -> tuple[np.ndarray, np.ndarray]:
         """Bytes sent and received, silo by silo [n]."""
@@ -259,13 +260,22 @@ def traffic(setup: Setup, hyper, state: State, train: Block) -> Traffic:
 
 def expected_traffic(setup: Setup, hyper: Mapping[str, Any], params: Tree, train: Block) -> Traffic:
     """The traffic of a run that has not begun, found without computing anything; nobody is marked as listening."""
+    leaves, structure = jax.tree.flatten((dict(hyper), params, train))
+    shapes = tuple(jax.ShapeDtypeStruct(np.shape(a), jnp.result_type(a)) for a in leaves)
+    return _traffic_of_shapes(Setup(setup.make, setup.model), structure, shapes)
+
+
+@functools.lru_cache(maxsize=128)
+def _traffic_of_shapes(setup: Setup, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> Traffic:
+    """Traced once: the next user's run, and the next split's, has the same shapes."""
     found: list[Traffic] = []
 
-    def look(block: Block) -> None:
-        found.append(traffic(setup, hyper, start(setup, hyper, params, block), block))
+    def look(hyper, params: Tree, train: Block) -> None:
+        found.append(traffic(setup, hyper, start(setup, hyper, params, train), train))
 
-    jax.eval_shape(look, train)
-    return found[0]._replace(listens=jnp.zeros(train.id.shape[0], bool))
+    given = jax.tree.unflatten(structure, shapes)
+    jax.eval_shape(look, *given)
+    return found[0]._replace(listens=np.zeros(given[2].id.shape[0], bool))
 
 
 def byte_size(tree: Tree) -> int:
