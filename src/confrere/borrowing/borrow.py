@@ -49,6 +49,7 @@ def messages(others: Quadratic, scores: int) -> Quadratic:
     return jax.vmap(of_silo)(others.H, others.h)
 
 
+@jax.jit
 def message(H: jax.Array, h: jax.Array, F: jax.Array, t: jax.Array) -> Quadratic:
     """P(T) and p(T) for T = diag(t) and H = F F'.
 
@@ -60,6 +61,7 @@ def message(H: jax.Array, h: jax.Array, F: jax.Array, t: jax.Array) -> Quadratic
     return Quadratic(half.T @ half, solve(eye + root[:, None] * H * root, root * h) / root)
 
 
+@jax.jit
 def log_evidence(prior: Quadratic, own: Quadratic, centre: jax.Array) -> jax.Array:
     """E up to a constant that is the same for every prior; `centre` is any point near the user's optimum."""
     shifted = prior.h - prior.H @ centre
@@ -129,6 +131,7 @@ def sweep(prior: jax.Array, said: Quadratic, own: Quadratic, centre: jax.Array, 
     return jax.lax.fori_loop(0, said.h.shape[0], one, before)
 
 
+@jax.jit
 def information_shares(prior: jax.Array, own: Quadratic, from_each: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Shares of the user (one number) and each silo [N] in all information; what is missing to 1 is the prior's.
 

@@ -13,6 +13,7 @@ Everything is done anew for each of five folds of the user's rows; candidates ar
 held out), and since all are linear models, their average is one, too.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -176,6 +177,7 @@ def candidate_weights(rows: Rows, task: str, losses_held_out: jax.Array, names: 
     return weights
 
 
+@functools.partial(jax.jit, static_argnames="task")
 def second_class(rows: Rows, task: str) -> jax.Array:
     """How many rows do not belong to the most frequent class; for least squares, all but one."""
     n = rows.weight.sum()

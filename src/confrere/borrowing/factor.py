@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 
+@jax.jit
 def cholesky(A: jax.Array) -> jax.Array:
     """The lower factor of a positive definite matrix [D, D]; not finite if it is none.
 
@@ -24,6 +25,7 @@ def cholesky(A: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, A.shape[0], column, jnp.zeros_like(A))
 
 
+@jax.jit
 def forward(L: jax.Array, b: jax.Array) -> jax.Array:
     """L^-1 b for a lower triangle L and b [D] or [D, k].
 
@@ -34,6 +36,7 @@ def forward(L: jax.Array, b: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, L.shape[0], row, jnp.zeros_like(b))
 
 
+@jax.jit
 def backward(L: jax.Array, b: jax.Array) -> jax.Array:
     """L'^-1 b for a lower triangle L and b [D] or [D, k].
 
@@ -49,6 +52,7 @@ def backward(L: jax.Array, b: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, L.shape[0], row, jnp.zeros_like(b))
 
 
+@jax.jit
 def semidefinite(A: jax.Array) -> jax.Array:
     """F with F F' = A for an A [D, D] without a negative direction; what rounding alone could have left is nothing.
 
@@ -78,6 +82,7 @@ def scaled(A: jax.Array) -> tuple[jax.Array, jax.Array]:
     return cholesky(s[:, None] * A * s + uncertain * jnp.eye(D, dtype=A.dtype)), s
 
 
+@jax.jit
 def solve(A: jax.Array, b: jax.Array) -> jax.Array:
     """A^-1 b for a positive definite A and b [D] or [D, k], to rounding."""
     L, s = scaled(A)

@@ -5,6 +5,7 @@ Three families: least squares, two classes (one score, the log-odds of class 1) 
 Parameters are handled as one vector of D = (features + 1) * scores numbers, feature by feature, the intercepts last.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -43,6 +44,7 @@ def check_linear(model: Model, why: str) -> None:
                         f"not {model.name}")  # fmt: skip
 
 
+@functools.partial(jax.jit, static_argnames="model")
 def rows_of(model: Model, data: Block) -> Rows:
     """One silo's rows, whatever its padding holds."""
     live = jnp.arange(data.y.shape[0]) < data.size
@@ -58,6 +60,7 @@ def scores_of(params: Tree, model: Model) -> int:
     return 1 if model.task == "regression" or outputs == 2 else outputs
 
 
+@functools.partial(jax.jit, static_argnames="model")
 def to_params(theta: jax.Array, params: Tree, model: Model) -> Tree:
     """The vector as the model's parameters; two classes share the log-odds evenly."""
     table = theta.reshape(-1, scores_of(params, model))
@@ -103,6 +106,7 @@ def total_loss(rows: Rows, theta: jax.Array, task: str) -> jax.Array:
     return rows.weight @ losses(rows, z, task)
 
 
+@functools.partial(jax.jit, static_argnames="task")
 def expand(rows: Rows, theta: jax.Array, task: str) -> Quadratic:
     """The sum of losses to second order around theta: 1/2 t'Ht - h't, h = H theta - gradient."""
     gradient, H = derivatives(rows, theta, task)
@@ -121,6 +125,7 @@ def derivatives(rows: Rows, theta: jax.Array, task: str) -> tuple[jax.Array, jax
     return gradient, jnp.einsum("mj,mcd,mk->jckd", weighted, second, rows.X).reshape(D, D)
 
 
+@functools.partial(jax.jit, static_argnames="task")
 def minimise(rows: Rows, task: str, A: jax.Array, b: jax.Array, start: jax.Array, most=ITERATIONS) -> jax.Array:
     """The minimum of total_loss + 1/2 t'At - b't by Newton's method with the best of a few step lengths.
 

@@ -10,6 +10,8 @@ for ties of the random bits, which the row number breaks: two rows tie with a ch
 by itself (`subset`) looks at the same bits, and so draws the rows that the shuffle puts first.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -32,6 +34,7 @@ def random_bits(one: jax.Array, two: jax.Array, place: jax.Array, bit: jax.Array
     return mixed(mixed(number * jnp.uint32(0x9E3779B9) + one) ^ two)
 
 
+@functools.partial(jax.jit, static_argnames=("m", "bits"))
 def random_words(key: jax.Array, size: jax.Array, m: int, bits: int = BITS) -> jax.Array:
     """One random word per row [m]: `bits` random bits from bit 30 down for the live rows, 2^31 for padding."""
     one, two = jax.random.key_data(key)[..., -2:]
