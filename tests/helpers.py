@@ -1,5 +1,6 @@
-"""The algorithms under test, one row each, and the small problems they are tested on."""
+"""The algorithms under test, one row each, the small problems they are tested on, and a count of programs."""
 
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -132,3 +133,19 @@ def two_class_silos(sizes=(40, 30, 20), features=3, seed=0, shift=0.5) -> cf.Sil
         noise = 0.3 * rng.normal(size=rows)
         pairs.append((X, (X @ (common + shift * rng.normal(size=features)) + noise > 0).astype(int)))
     return cf.Silos.from_arrays(pairs)
+
+
+@contextlib.contextmanager
+def programs():
+    """The names of the programs that are compiled meanwhile."""
+    names, listening = [], [True]
+
+    def note(event, duration, fun_name="", **_):
+        if listening and event == "/jax/core/compile/jaxpr_to_mlir_module_duration":
+            names.append(fun_name)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        yield names
+    finally:
+        listening.clear()

@@ -14,6 +14,8 @@ from confrere.answers.average import exponential_weights
 from confrere.answers.worth import doubts_about, doubts_about_amounts, doubts_about_classes
 from confrere.borrowing.glm import Rows
 from confrere.core import silo_view
+from confrere.program import _traffic_of_shapes
+from tests.helpers import programs
 
 TRUE = np.array([1.0, -1.0, 0.5])
 
@@ -406,3 +408,24 @@ def test_other_negative_numbers_are_amounts():
 
     for labels in ([-1, 0, 1], [-1, -1, -1], [-2, 2, 2]):
         assert fitting_model(cf.Silos.from_arrays([(np.eye(3), labels)])).task == "regression"
+
+
+# Programs
+
+
+def test_a_second_user_compiles_nothing_and_its_messages_are_measured_without_a_trace(silos, answer):
+    traced = _traffic_of_shapes.cache_info().misses
+    with programs() as compiled:
+        cf.personalise(silos, "b")
+    assert compiled == []
+    assert _traffic_of_shapes.cache_info().misses == traced
+
+
+def test_predictions_for_a_few_rows_more_need_no_other_program(answer):
+    X = np.random.default_rng(1).normal(size=(16, 3))
+    every = answer.model.predict_proba(X)
+    with programs() as compiled:
+        few = answer.model.predict_proba(X[:5])
+    assert compiled == []
+    np.testing.assert_allclose(few, every[:5], rtol=1e-6)
+    assert answer.model.predict_proba(X[:0]).shape == (0, 2)

@@ -1,6 +1,5 @@
 """The simulator: what a history holds, and that neither chunks, interruptions nor grids change a run."""
 
-import contextlib
 import functools
 import importlib
 import itertools
@@ -14,7 +13,7 @@ import sklearn.metrics
 
 import confrere as cf
 from confrere.program import numbers
-from tests.helpers import two_class_silos
+from tests.helpers import programs, two_class_silos
 
 engine = importlib.import_module("confrere.simulate")  # the module, where `confrere.simulate` is the function
 
@@ -294,22 +293,6 @@ def test_how_a_run_is_cut_into_chunks_does_not_change_a_bit(monkeypatch, seconds
 
 
 # Compilation
-
-
-@contextlib.contextmanager
-def programs():
-    """The names of the programs that are compiled meanwhile."""
-    names, listening = [], [True]
-
-    def note(event, duration, fun_name="", **_):
-        if listening and event == "/jax/core/compile/jaxpr_to_mlir_module_duration":
-            names.append(fun_name)
-
-    jax.monitoring.register_event_duration_secs_listener(note)
-    try:
-        yield names
-    finally:
-        listening.clear()
 
 
 def test_programs_are_counted():

@@ -21,7 +21,7 @@ from confrere.data.source import Shared
 from confrere.history import History
 from confrere.models import Model
 from confrere.program import Setup, expected_traffic, rollout
-from confrere.simulate import initial_params, on_devices, simulate
+from confrere.simulate import on_devices, outputs_of, params_spec, simulate
 from confrere.study.cases import round_up
 
 SAY_PREVALENCE = "If you know how frequent the second class is, say so with prevalence= (confrere train: --prevalence)."
@@ -56,12 +56,12 @@ def by_evidence(
     """
     recipe = evidence(user, share=share, min_cell=min_cell)
     names = CANDIDATES
-    block = silos.block("train", round_up(rows_each))
-    block = on_devices(block, model)
-    params = initial_params(model, silos, jax.random.key(0))
+    rows_of_all = silos.block("train", round_up(rows_each))
+    block = on_devices(rows_of_all, model)
+    params = blank_params(model, silos)
     setup = Setup(recipe.bound, model, (), False, ())
-    table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, jnp.int32(user), params, block))
-    rows = rows_of(model, jax.tree.map(lambda a: a[user], block))
+    table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, np.int32(user), params, block))
+    rows = jax.device_get(rows_of(model, jax.tree.map(lambda a: a[user], rows_of_all)))
     theta = verdict.theta
     unsure = one_class(rows, model) and prevalence is None
     notes = cautions = about_few_rows(rows, silos.names[user], unsure)
@@ -76,13 +76,19 @@ def by_evidence(
         notes, cautions, said = (*notes, *doubted), (*cautions, *doubts.guess), " ".join([said, *doubted])
     scores = dict(zip(names, map(float, verdict.scores), strict=True)) | {"alone": float(verdict.alone)}
     return Heard(
-        to_params(jnp.asarray(theta), params, model), **found,
+        to_params(theta, params, model), **found,
         candidates=dict(zip(names, map(float, verdict.weights), strict=True)), scores=scores,
         shared=what_was_sent(silos, user, share, setup, EVIDENCE_ROUNDS, params, block, found["silent"]),
         findings=said, notes=notes, cautions=cautions,
         advice=(SAY_PREVALENCE,) * (unsure and has_two_classes(rows, theta, model)),
         make_history=lambda: simulate(recipe, model, silos, EVIDENCE_ROUNDS, user=user, record=("weights", "norm")),
     )  # fmt: skip
+
+
+def blank_params(model: Model, silos: Silos) -> Tree:
+    """Parameters of which only the shapes are looked at."""
+    spec = params_spec(model, len(silos.feature_names), outputs_of(model, silos))
+    return jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), spec)
 
 
 def exchange(setup: Setup, rounds: int, user: jax.Array, params: Tree, block: Block) -> tuple[Tree, Verdict]:
@@ -198,7 +204,7 @@ def what_was_sent(
         "parameters": "coefficients, the numbers of rows and of the silo",
         "sum": "coefficients, curvature, rows and loss, summed over silos before anybody sees them",
     }[share]
-    sent = expected_traffic(setup, {"user": jnp.int32(user)}, params, block).up
+    sent = expected_traffic(setup, {"user": np.int32(user)}, params, block).up
     numbers = rounds * sent // np.dtype(jnp.result_type(float)).itemsize
     why = f"{rounds} messages from which {silos.names[user]} may borrow"
     empty = [name for name in silos.names if name in silent or TOGETHER in silent]

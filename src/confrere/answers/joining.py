@@ -16,6 +16,7 @@ from confrere.answers.answer import Answer
 from confrere.answers.predictor import Predictor
 from confrere.data.silos import Silos
 from confrere.models import METRICS
+from confrere.models.model import Task
 from confrere.study.cases import Case, cases_of, round_up
 from confrere.study.cell import Cell
 from confrere.study.contenders import Contender, contenders
@@ -64,16 +65,17 @@ def measure(predictor: Predictor, X: np.ndarray, y: np.ndarray, names: tuple[str
     padded = np.zeros((size, X.shape[1]))
     padded[: len(y)] = X
     if predictor.model.task == "classification":
-        scores, labels = jnp.log(jnp.maximum(predictor.predict_proba(padded), 1e-30)), np.zeros(size, np.int32)
+        told, labels = predictor.predict_proba(padded), np.zeros(size, np.int32)
     else:
-        scores, labels = jnp.asarray(predictor.predict(padded))[:, None], np.zeros(size, X.dtype)
+        told, labels = predictor.predict(padded)[:, None], np.zeros(size, X.dtype)
     labels[: len(y)] = y
-    found = _metrics(names, scores, labels, np.arange(size) < len(y))
+    found = _metrics(names, predictor.model.task, told, labels, np.arange(size) < len(y))
     return {name: float(value) for name, value in found.items()}
 
 
-@partial(jax.jit, static_argnums=0)
-def _metrics(names: tuple[str, ...], scores: jax.Array, y: jax.Array, live: jax.Array) -> dict[str, Any]:
+@partial(jax.jit, static_argnums=(0, 1))
+def _metrics(names: tuple[str, ...], task: Task, told: jax.Array, y: jax.Array, live: jax.Array) -> dict[str, Any]:
+    scores = jnp.log(jnp.maximum(told, 1e-30)) if task == "classification" else told
     return {name: METRICS[name](scores, y, live) for name in names}
 
 

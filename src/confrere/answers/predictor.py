@@ -1,10 +1,11 @@
 """The model that serves: one set of parameters, or several whose predictions are averaged."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from confrere.core import Tree
@@ -13,6 +14,7 @@ from confrere.data.intake.tidy import Where
 from confrere.data.new_rows import check_cells
 from confrere.data.silos import Silos
 from confrere.models import Model
+from confrere.study.cases import round_up
 from confrere.study.units import AS_THEY_ARE, Units
 
 
@@ -62,16 +64,23 @@ class Predictor:
             raise ValueError(f"row {wrong[0][0]}: {self.feature_names[wrong[0][1]]} is not finite; fill it in")
         return X
 
+    def applied(self, function: Callable[..., jax.Array], rows: Any) -> list[tuple[float, np.ndarray]]:
+        """Every member's weight and what a function makes of its parameters and the rows, padded to a coarse list of
+        sizes so that few programs are needed."""
+        X = self.features(rows)
+        padded = np.zeros((round_up(len(X)), X.shape[1]), X.dtype)
+        padded[: len(X)] = X
+        return [(weight, np.asarray(function(self.model, params, padded))[: len(X)]) for weight, params in self.members]
+
     def scores(self, rows: Any) -> list[tuple[float, np.ndarray]]:
         """Every member's weight and scores; amounts in their own units."""
-        X = jnp.asarray(self.features(rows))
-        return [(weight, self.units.back(np.asarray(self.model.apply(params, X)))) for weight, params in self.members]
+        return [(weight, self.units.back(scores)) for weight, scores in self.applied(_scores, rows)]
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """The probability of every class [rows, classes]."""
         if self.model.task != "classification":
             raise ValueError("a regression has no classes: use predict")
-        return sum(weight * np.asarray(jax.nn.softmax(scores, axis=1)) for weight, scores in self.scores(rows))  # type: ignore[return-value]
+        return sum(weight * proba for weight, proba in self.applied(_shares, rows))  # type: ignore[return-value]
 
     def predict(self, rows: Any) -> np.ndarray:
         """The most probable class of every row (its name, if classes have names), or the predicted number."""
@@ -79,3 +88,13 @@ class Predictor:
             return sum(weight * scores[:, 0] for weight, scores in self.scores(rows))  # type: ignore[return-value]
         classes = self.predict_proba(rows).argmax(axis=1)
         return classes if self.label_names is None else np.array(self.label_names)[classes]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _scores(model: Model, params: Tree, X: jax.Array) -> jax.Array:
+    return model.apply(params, X)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _shares(model: Model, params: Tree, X: jax.Array) -> jax.Array:
+    return jax.nn.softmax(model.apply(params, X), axis=1)

@@ -8,19 +8,18 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from confrere.answers.predictor import Predictor
-from confrere.borrowing.glm import QUICK_COMPILATION, Rows, base_precision, rows_of, scores_of, to_params
+from confrere.borrowing.glm import QUICK_COMPILATION, base_precision, rows_of, scores_of, to_params
 from confrere.borrowing.local import ridge_optimum
-from confrere.core import Block
+from confrere.core import Block, Tree
 from confrere.data.silos import Silos
+from confrere.models import Model
 from confrere.report.contents import Effect, Learned
 from confrere.report.metrics import number, signed
 from confrere.report.predictions import label_of, loss_of, outcome
 from confrere.report.steps import AS_GIVEN, Meanings, Step, steps_of
-from confrere.simulate import on_devices
 from confrere.study.cases import round_up
 
 SHUFFLES = 10
@@ -32,25 +31,17 @@ def trained_alone(predictor: Predictor, silos: Silos, user: int, ridge: float = 
     """The model that the user trains alone, the ridge optimum of its training rows; None if the model has none."""
     if predictor.model.name not in ("linear", "logistic") or silos.sizes("train")[user] == 0:
         return None
-    block = on_devices(silos.block("train", round_up(max(silos.sizes("train")))), predictor.model)
-    rows = rows_of(predictor.model, own_rows(block, user))
-    params = predictor.params
-    prior = ridge * base_precision(rows.X.shape[1], scores_of(params, predictor.model)).astype(rows.X.dtype)
-    theta = jax.device_get(_optimum(rows, predictor.model.task, prior))
-    fitted = jax.tree.map(np.asarray, to_params(jnp.asarray(theta), params, predictor.model))
+    block = silos.block("train", round_up(max(silos.sizes("train"))))
+    own = jax.tree.map(lambda a: a[user], block)
+    fitted = jax.device_get(_optimum(predictor.model, predictor.params, own, ridge))
     return Predictor.of(predictor.model, [(1.0, fitted)], silos, user)
 
 
-def own_rows(block: Block, user: int) -> Block:
-    """One silo's rows of a block."""
-    return jax.tree.map(lambda a: a[user], block)
-
-
-def _ridge_optimum(rows: Rows, task: str, prior: jax.Array) -> jax.Array:
-    return ridge_optimum(rows, task, prior)
-
-
-_optimum = jax.jit(_ridge_optimum, static_argnums=1, compiler_options=QUICK_COMPILATION)
+@functools.partial(jax.jit, static_argnums=0, compiler_options=QUICK_COMPILATION)
+def _optimum(model: Model, like: Tree, own: Block, ridge: jax.Array) -> Tree:
+    rows = rows_of(model, own)
+    prior = ridge * base_precision(rows.X.shape[1], scores_of(like, model)).astype(rows.X.dtype)
+    return to_params(ridge_optimum(rows, model.task, prior), like, model)
 
 
 def learned(
