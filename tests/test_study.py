@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 
 import confrere as cf
 from confrere.study.cases import Shape, cases_of, cross_folds, round_up, seeded_silos
+from confrere.study.engine import over
 from confrere.study.runner import MOST_CASES, piece_size
 from confrere.study.tuning import choose, fold_scores
 from confrere.study.units import told_of_labels, units_of
@@ -304,3 +305,16 @@ def test_a_study_warns_about_nothing_and_leaves_jax_as_it_was():
         warnings.simplefilter("error")
         cf.Study(small_silos(), LOGISTIC, [cf.local(lr=0.1)], seeds=1, rounds=1, metrics=LOSS).run()
     assert len(jax.devices()) == before
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_function_over_rows_is_the_function_of_each(rows, side_by_side):
+    X, y = np.arange(2.0 * rows).reshape(rows, 2), np.arange(float(rows))
+    found = over(lambda x, y: {"sum": x + y}, side_by_side)(X, y)
+    np.testing.assert_array_equal(found["sum"], X + y[:, None])
+
+
+def test_a_single_row_is_not_batched():
+    one = str(jax.make_jaxpr(over(lambda x: x @ x, side_by_side=True))(np.ones((1, 3))))
+    assert "dimension_numbers=(([0], [0]), ([], []))" in one

@@ -41,6 +41,11 @@ def test_the_same_study_has_the_same_bits(whole):
     assert bits(study().run()) == bits(whole[1])
 
 
+def test_without_a_store_nothing_is_hashed(monkeypatch, whole):
+    monkeypatch.setattr(cf.Study, "fingerprint", None)
+    assert bits(study().run()) == bits(whole[1])
+
+
 def test_a_second_run_computes_nothing(whole):
     folder, first = whole
     seen = []

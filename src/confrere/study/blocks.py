@@ -16,7 +16,7 @@ import numpy as np
 
 from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.study.cases import Shape
-from confrere.study.engine import Curves, Program, Runs, case_curves
+from confrere.study.engine import Curves, Program, Runs, case_curves, over
 
 SIDE_BY_SIDE = 1 << 16  # numbers (experiments x silos x rows) that keep a processor busy; more only needs more memory
 AT_MOST = 64  # cases side by side
@@ -81,7 +81,7 @@ def run_blocks(
 @functools.lru_cache(maxsize=128)
 def block_program(program: Program, group: int, devices: tuple[Any, ...]) -> Callable[[Runs], Curves]:
     """The compiled program of a block: its cases spread over the devices, on each group by group."""
-    of_group = jax.vmap(functools.partial(case_curves, program))
+    of_group = over(functools.partial(case_curves, program), side_by_side=True)
 
     def on_device(runs: Runs) -> Curves:
         groups = jax.tree.map(lambda a: a.reshape(-1, group, *a.shape[1:]), runs)

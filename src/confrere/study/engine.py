@@ -67,10 +67,20 @@ def case_curves(program: Program, runs: Runs) -> Curves:
 
 
 def over(function: Callable[..., Any], side_by_side: bool) -> Callable[..., Any]:
-    """The function for every row of its arguments, at once or one after the other."""
-    if side_by_side:
-        return jax.vmap(function)
-    return lambda *arguments: jax.lax.map(lambda one: function(*one), arguments)
+    """The function for every row of its arguments, at once or one after the other.
+
+    Of a single row the function is traced as it is: to batch it takes as long as to trace it.
+    """
+
+    def every(*arguments):
+        if jax.tree.leaves(arguments)[0].shape[0] == 1:
+            found = function(*jax.tree.map(lambda a: jnp.squeeze(a, 0), arguments))
+            return jax.tree.map(lambda a: jnp.expand_dims(a, 0), found)
+        if side_by_side:
+            return jax.vmap(function)(*arguments)
+        return jax.lax.map(lambda one: function(*one), arguments)
+
+    return every
 
 
 def without_fold(train: Block, user, fold: Folds) -> Block:

@@ -125,9 +125,9 @@ class Study:
 
     def cells(self, cases: Sequence[Case], store: Store, progress: Progress | None) -> dict[tuple[str, int, int], Cell]:
         """All cells, by algorithm, user and seed: from the store, or computed and put there."""
-        every = [(c, case, self.fingerprint(c, case)) for c in self.contenders for case in cases]
-        found = {(c.name, case.user, case.seed): store.get(key) for c, case, key in every}
-        keys = {(c.name, case.user, case.seed): key for c, case, key in every}
+        every = {(c.name, case.user, case.seed): (c, case) for c in self.contenders for case in cases}
+        keys = {place: self.fingerprint(*of) if store.folder is not None else "" for place, of in every.items()}
+        found = {place: store.get(key) for place, key in keys.items()}
         missing = [[case for case in cases if found[c.name, case.user, case.seed] is None] for c in self.contenders]
         work = list(zip(self.contenders, missing, strict=True))
         count = Counter(progress, sum(len(some) * self.settings.experiments(c) for c, some in work))
