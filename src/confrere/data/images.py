@@ -66,7 +66,7 @@ def by_split(images: Images, split: Split, agents: int, rows: int, seed: int) ->
 
 
 def like_training(name: str, rows: np.ndarray, images: Images) -> Share:
-    """A silo's training rows, with test and validation rows in which each class has the share that it has among them."""
+    """A silo's training rows, with test and validation rows in which classes have the shares that they have there."""
     shares = np.bincount(images.train_y[rows], minlength=len(images.label_names)) / len(rows)
     return share_of(name, rows, shares, images.train_y, images.test_y, images.test_y)
 

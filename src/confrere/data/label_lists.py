@@ -29,8 +29,8 @@ NEARLY = 0.9  # a silo with a smaller share of the rows that were asked for is r
 
 
 class Share(NamedTuple):
-    """What one silo gets: its name, rows of the training images, rows of the test images to choose by and to measure on,
-    and the labels of each as it sees them."""
+    """What one silo gets: its name, rows of the training images, rows of the test images to choose by and to measure
+    on, and the labels of each as it sees them."""
 
     name: str
     train: np.ndarray
