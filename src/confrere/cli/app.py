@@ -18,6 +18,7 @@ from confrere.cli import (
     predict,
     report,
     reproduce,
+    reproduce_waffle,
     train,
 )
 
@@ -86,3 +87,6 @@ app.command("demo", rich_help_panel=ABOUT, epilog="Example: confrere demo --seed
 app.command("bench", rich_help_panel=ABOUT, epilog="Example: confrere bench --task L --json")(bench.bench)
 app.command("doctor", rich_help_panel=ABOUT, epilog="Example: confrere doctor --json")(doctor.doctor)
 app.add_typer(reproduce.app, name="reproduce", rich_help_panel=ABOUT)
+reproduce.app.command(
+    "waffle", epilog="Example: confrere reproduce waffle --distribution B --rows 200 --lr 0.01 --seeds 3"
+)(reproduce_waffle.waffle)

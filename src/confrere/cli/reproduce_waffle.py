@@ -7,17 +7,13 @@ import typer
 from rich.table import Table
 
 from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax, status
-from confrere.cli.reproduce import FigureFolder, Json, Quiet, app, drawing_into
+from confrere.cli.reproduce import FigureFolder, Json, Quiet, drawing_into
 
 DataChoice = Literal["mnist", "fashion_mnist", "cifar10"]
 DistributionChoice = Literal["A", "B", "C", "A*", "B*", "all"]
 ModelChoice = Literal["softmax", "lenet5", "dla"]
 
 
-@app.command(
-    "waffle",
-    epilog="Example: confrere reproduce waffle --distribution B --model softmax --rows 200 --lr 0.01 --seeds 3",
-)
 def waffle(
     data: Annotated[DataChoice, typer.Option(help="The images.")] = "mnist",
     distribution: Annotated[
