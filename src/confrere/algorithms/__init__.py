@@ -47,7 +47,6 @@ from confrere.algorithms.peers import fedamp, fedfomo
 from confrere.algorithms.proximal import fedprox, pfedme
 
 __all__ = [
-    "EVIDENCE_ROUNDS",
     "apfl",
     "clustered",
     "data_interpolation",

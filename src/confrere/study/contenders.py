@@ -15,6 +15,7 @@ from confrere.data.intake.options import did_you_mean
 from confrere.models import Model
 
 LEARNING_RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what is tried for a required `lr` that the grid does not name
+FILLED_IN = ("user", "rounds")  # arguments of a recipe that a study knows
 Given = Recipe | Callable[..., Recipe]
 Grid = Mapping[str, Any]
 
@@ -105,7 +106,7 @@ def check_grid(grid: Grid, named: Mapping[str, Given]) -> None:
 def open_numbers(given: Given) -> tuple[str, ...]:
     """The names that a grid may give for an algorithm."""
     names = given.hyper if isinstance(given, Recipe) else inspect.signature(given).parameters
-    return tuple(name for name in names if name != "user")
+    return tuple(name for name in names if name not in FILLED_IN)
 
 
 def grid_of(grid: Grid, name: str, given: Given) -> dict[str, list[float]]:
@@ -122,10 +123,10 @@ def grid_of(grid: Grid, name: str, given: Given) -> dict[str, list[float]]:
 
 
 def required(factory: Callable[..., Recipe]) -> set[str]:
-    """The arguments without which a recipe cannot be made, but for the user, whom the study fills in."""
+    """The arguments without which a recipe cannot be made, but for those that the study fills in."""
     plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     arguments = inspect.signature(factory).parameters.values()
-    return {a.name for a in arguments if a.default is a.empty and a.kind in plain and a.name != "user"}
+    return {a.name for a in arguments if a.default is a.empty and a.kind in plain and a.name not in FILLED_IN}
 
 
 def as_numbers(name: str, key: str, values: Any) -> list[float]:
@@ -145,7 +146,8 @@ def contender(
 ) -> Contender:
     """One algorithm with every combination of the values."""
     points = [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
-    recipes = [recipe_at(given, point) for point in points]
+    planned = rounds_of(rounds, name, default)
+    recipes = [recipe_at(given, point, planned) for point in points]
     first = recipes[0]
     for key in values:
         if key not in first.hyper:
@@ -161,12 +163,16 @@ def contender(
     return Contender(name, first.bound, dict(first.static), candidates, "user" in first.hyper, wanted, settled)
 
 
-def recipe_at(given: Given, point: Mapping[str, float]) -> Recipe:
-    """The recipe with the numbers of one candidate; the user is a number still to be filled in."""
+def recipe_at(given: Given, point: Mapping[str, float], rounds: int) -> Recipe:
+    """The recipe with the numbers of one candidate, told how long the run is if it asks for that.
+
+    The user is a number still to be filled in.
+    """
     if isinstance(given, Recipe):
         return given.replace(**point)
-    someone: dict[str, Any] = {"user": 0} if "user" in inspect.signature(given).parameters else {}
-    recipe = given(**someone, **point)
+    asked = inspect.signature(given).parameters
+    filled_in = {name: value for name, value in (("user", 0), ("rounds", rounds)) if name in asked}
+    recipe = given(**filled_in, **point)
     if not isinstance(recipe, Recipe):
         raise TypeError(f"{own_name(given)} must return a Recipe, not {type(recipe).__name__}")
     return recipe

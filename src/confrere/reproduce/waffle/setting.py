@@ -64,4 +64,4 @@ def model_of(setting: Setting) -> Model:
         return models.lenet5(shape)
     if setting.model == "dla":
         return models.dla(shape) if setting.width is None else models.dla(shape, width=setting.width)
-    return models.logistic()
+    return models.logistic("zero")
