@@ -29,7 +29,10 @@ def conv(x: jax.Array, w: jax.Array, stride: int = 1, padding: int = 0, kernel: 
     """
     if kernel == "lax" or (kernel == "auto" and jax.default_backend() != "cpu"):
         around, names = ((padding, padding),) * 2, ("CHWN", "HWIO", "CHWN")
-        return lax.conv_general_dilated(x, w, (stride, stride), around, dimension_numbers=names)
+        both = jnp.result_type(x, w)  # XLA's convolution wants one precision
+        return lax.conv_general_dilated(
+            x.astype(both), w.astype(both), (stride, stride), around, dimension_numbers=names
+        )
     if padding:
         x = jnp.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
     return product(x, w, stride)
