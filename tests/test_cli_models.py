@@ -207,6 +207,12 @@ def test_train_states_what_was_overridden(folder):
     assert "Chosen by hand" in (folder / "alone" / "CARD.md").read_text()
 
 
+def test_train_refuses_a_network_where_there_is_none(tmp_path, capsys):
+    with pytest.raises(typer.Exit):
+        train(["titanic"], "36+", tmp_path / "never", algorithm="ridge_local", model="mlp")
+    assert "--algorithm ridge_local is for linear models only" in capsys.readouterr().err
+
+
 def test_train_hands_on_how_frequent_the_second_class_is(monkeypatch):
     monkeypatch.setattr(cf, "personalise", lambda *_, **asked: asked)
     silos = cf.Silos.from_table(table(), label="ill", silo="clinic")

@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 import confrere as cf
+from confrere.cli.compare import init
 from confrere.data.choose import Choice, check_user, chosen_silos
 from confrere.runs.config import checked, read_config, told_by_line
-from confrere.runs.run import journal, study_of
+from confrere.runs.run import journal, run, study_of
 from tests.test_cli import COMMAND, confrere
 from tests.test_saved import table
 
@@ -141,6 +142,12 @@ def test_changed_data_and_folders_in_use_are_refused(place, tmp_path):
     ('path = "patients.csv"', "path = 3", ["line 2", "data.path: should be text or a list, not 3"]),
     ('path = "patients.csv"', 'path = ["p.csv", 3]', ["line 2", "data.path: should be text, not 3"]),
     ("[study.grid]", "[derive.south]", ["line 12: derive.south.lr: should be text, not [0.1, 1.0]"]),
+    (STUDY, 'data.path = "titanic"\n\nstudy.seeds = "x"', ["line 3: study.seeds: should be a whole number"]),
+    ("seeds = 40", "'seeds' = true", ["line 8: study.seeds: should be a whole number"]),
+    ("seeds = 40", "users = []", ["line 8: study.users: nothing is named: name one at least"]),
+    ('["local", "fedsgd"]', "[]", ["line 7: study.algorithms: nothing is named: name one at least"]),
+    ('"patients.csv"', "[]", ["line 2: data.path: nothing is named: name one at least"]),
+    ('"patients.csv"', '[\n  "a.csv",\n  "label = 3",\n]\nlabell = 1', ["line 6: there is no field 'data.labell'"]),
 ])  # fmt: skip
 def test_mistakes_are_told_with_line_and_field(tmp_path, old, new, words):
     (tmp_path / "study.toml").write_text(STUDY.replace(old, new))
@@ -155,6 +162,9 @@ GRID = STUDY[STUDY.index("[study.grid]") :]
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
+    ("[0.1, 1.0]", "[-1]", ["line 12: study.grid.lr: the grid of local: lr must be a finite number, 0 or more"]),
+    ("[0.1, 1.0]", "[]", ["line 12: study.grid.lr: the grid of local: lr must be one finite number or more, not []"]),
+    (GRID, "[study.grid.fedsgd]\nlr = [-1]", ["line 12: study.grid.fedsgd.lr: the grid of fedsgd: lr must be"]),
     ("lr =", "lrr =", ["line 12: study.grid.lrr: the grid names 'lrr'", "did you mean 'lr'?"]),
     (GRID, "[study.grid.fedsgd]\nlrr = [1]", ["line 12: study.grid.fedsgd.lrr: ", "did you mean 'lr'?"]),
     (GRID, "[study.grid.fedsdg]\nlr = [1]", ["line 11: study.grid.fedsdg: ", "did you mean 'fedsgd'?"]),
@@ -183,6 +193,19 @@ def test_names_that_the_data_do_not_have_are_told_with_line_and_field(tmp_path, 
         assert word in str(problem.value)
 
 
+@pytest.mark.parametrize(("name", "words"), [
+    ("ridge_local", "line 7: study.algorithms: ridge_local is for linear models only"),
+    ("auto", "line 7: study.algorithms: auto can be compared for linear models only"),
+])  # fmt: skip
+def test_networks_are_refused_before_anything_is_written_where_they_cannot_be_had(tmp_path, name, words):
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY.replace('["local", "fedsgd"]', f'["{name}"]\nmodel = "mlp"'))
+    table(40).write_csv(tmp_path / "patients.csv")
+    with pytest.raises(ValueError, match=words), told_by_line(file):
+        run(read_config(file), tmp_path / "never")
+    assert not (tmp_path / "never").exists()
+
+
 def test_a_user_that_was_excluded_is_told_so():
     with pytest.raises(ValueError, match="silo 'north' is excluded"):
         check_user("north", ["south"], Choice(("p.csv",), exclude=("north",)))
@@ -202,6 +225,16 @@ def test_init_writes_a_file_that_runs_as_it_is(tmp_path):
     )
     own = read_config(tmp_path / "own.toml")
     assert (own.data.label, own.data.silo, own.data.path) == ("ill", "clinic", str(tmp_path / "p.csv"))
+
+
+def test_init_writes_paths_and_names_that_run_understands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    label, silo = 'so-called "flu"', "ward\\unit"
+    init(Path("sub/study.toml"), "patients.csv", label, silo, quiet=True)
+    found = read_config("sub/study.toml").data
+    assert (found.path, found.label, found.silo) == (str(tmp_path / "patients.csv"), label, silo)
+    init(Path("sub/named.toml"), "titanic", quiet=True)
+    assert read_config("sub/named.toml").data.path == "titanic"
 
 
 def test_every_field_of_the_template_is_understood(tmp_path):

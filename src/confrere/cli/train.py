@@ -54,6 +54,7 @@ def train(
         from confrere.data.choose import check_user, chosen_silos
         from confrere.saved.folder import check_target
 
+        check_model(algorithm, model)
         check_target(out, force)  # before anything is trained
         silos = chosen_silos(choice)
         check_user(user, silos.names, choice)
@@ -76,6 +77,15 @@ def train(
             print_json(answer.to_dict() | {"folder": str(folder)})
         else:
             show(answer, silos, folder, quiet)
+
+
+def check_model(algorithm: str, model: str) -> None:
+    """Refuse a network where only linear models can be had."""
+    if model == "mlp" and algorithm == "ridge_local":
+        raise ValueError(
+            "--algorithm ridge_local is for linear models only, as networks have no ridge optimum: "
+            "name another algorithm, or leave --model mlp out"
+        )
 
 
 def decided(algorithm: str, model: str, prevalence: float | None) -> dict[str, str]:

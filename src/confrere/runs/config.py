@@ -20,7 +20,10 @@ AlgorithmName = Literal[
 Count = Annotated[int, Field(ge=1)]
 ALL = "all"
 ALL_ALONE = "'all' stands alone: say all, or name the silos"
+NOTHING_NAMED = "nothing is named: name one at least, or leave the field out"
 NAMES = re.compile(r"'([^']*)'")
+KEY = r"""(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+BEGINNING = re.compile(rf"\s*(\[*)\s*({KEY}(?:\s*\.\s*{KEY})*)")  # of a table or of a field, with its name
 FOR_NETWORKS = ["local", "fedavg", "fine_tuned", "weight_erosion"]
 
 
@@ -131,25 +134,39 @@ def read_config(path: str | os.PathLike[str]) -> Config:
 
 def checked(found: dict[str, Any], text: str, file: Path) -> Config:
     """The configuration, or every mistake with its line and field."""
-    lines = lines_of(text)
     try:
         config = Config.model_validate(found)
     except ValidationError as problem:
-        mistakes = by_field(problem, found).items()
+        lines, mistakes = lines_of(text), by_field(problem, found).items()
         raise ValueError("\n".join(complaint(field, errors, lines, file) for field, errors in mistakes)) from None
-    users = config.study.users
-    if ALL in users and users != ALL:
-        raise ValueError(f"{place_of(('study', 'users'), lines, file)}: study.users: {ALL_ALONE}")
+    with told_with_line(text, file):
+        check_lists(config)
     return config
 
 
-@contextlib.contextmanager
-def told_by_line(file: Path) -> Iterator[None]:
+def check_lists(config: Config) -> None:
+    """Refuse lists that name nothing, and silos named beside "all"."""
+    users = config.study.users
+    if ALL in users and users != ALL:
+        raise WrongField(("study", "users"), ALL_ALONE)
+    lists = {("data", "path"): config.data.path, ("study", "users"): users}
+    for field, named in {**lists, ("study", "algorithms"): config.study.algorithms}.items():
+        if not named:
+            raise WrongField(field, NOTHING_NAMED)
+
+
+def told_by_line(file: Path) -> contextlib.AbstractContextManager[None]:
     """Say of a mistake that shows only with the data at hand in which line and field of a file it is."""
+    return told_with_line(file.read_text(encoding="utf-8"), file)
+
+
+@contextlib.contextmanager
+def told_with_line(text: str, file: Path) -> Iterator[None]:
+    """The same for a file that has been read."""
     try:
         yield
     except WrongField as problem:
-        where = place_of(problem.field, lines_of(file.read_text(encoding="utf-8")), file)
+        where = place_of(problem.field, lines_of(text), file)
         raise ValueError(f"{where}: {'.'.join(problem.field)}: {problem}") from problem
 
 
@@ -229,14 +246,43 @@ def meant(field: Sequence[str]) -> str:
 
 
 def lines_of(text: str) -> dict[tuple[str, ...], int]:
-    """The line of every table and key."""
+    """The line of every table and field, and of the tables that a name with dots makes.
+
+    >>> lines_of("study.seeds = 3\\n[data]\\n'path' = [\\n  'a',\\n]\\n")
+    {('study',): 1, ('study', 'seeds'): 1, ('data',): 2, ('data', 'path'): 3}
+    """
     found: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        bare = line.strip()
-        if bare.startswith("["):
-            table = tuple(part.strip(' "') for part in bare.strip("[]").split("]")[0].split("."))
-            found.setdefault(table, number)
-        elif "=" in bare and not bare.startswith("#"):
-            found.setdefault((*table, bare.split("=", 1)[0].strip(' "')), number)
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        named = BEGINNING.match(line)
+        if named and is_whole("\n".join(lines[: number - 1])):
+            above = () if named[1] else table
+            path = (*above, *key_path(named[2]))
+            table = path if named[1] else table
+            for n in range(len(above) + 1, len(path) + 1):
+                found.setdefault(path[:n], number)
     return found
+
+
+def is_whole(text: str) -> bool:
+    """Whether no list and no text is still open, so that what follows is a table or a field."""
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def key_path(key: str) -> tuple[str, ...]:
+    """The names in a name with dots, without their quotes.
+
+    >>> key_path("derive.'St. Mary' . days")
+    ('derive', 'St. Mary', 'days')
+    """
+    path: list[str] = []
+    found: Any = tomllib.loads(f"{key} = 0")
+    while isinstance(found, dict):
+        [(name, found)] = found.items()
+        path.append(name)
+    return tuple(path)

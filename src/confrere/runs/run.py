@@ -19,16 +19,22 @@ from typing import Any, NamedTuple
 
 from confrere import algorithms, models
 from confrere.answers.personalise import fitting_model
+from confrere.checks import WrongField
 from confrere.data.choose import check_user, chosen_silos
 from confrere.data.fetch import DataNotFound
 from confrere.data.silos import Silos
 from confrere.disk import write_through, write_whole
 from confrere.models import Model
-from confrere.runs.config import Config
+from confrere.runs.config import FOR_NETWORKS, Config
 from confrere.study import Study, StudyResult
 from confrere.study.cases import digest_of
 
 CONFIG, JOURNAL, CELLS, RESULT = "config.json", "journal.jsonl", "cells", "study.json"
+FOR_LINEAR = {
+    "auto": "can be compared for linear models only (`confrere train` has it for networks, too)",
+    "ridge_local": "is for linear models only, as networks have no ridge optimum",
+}
+OR_LINEAR = 'or take the model "linear"'
 Progress = Callable[[int, int], None]
 
 
@@ -116,11 +122,10 @@ def model_of(config: Config, silos: Silos) -> Model:
 
 def maker_of(name: str, model: Model) -> Any:
     """An algorithm by its name."""
-    if name != "auto":
-        return getattr(algorithms, name)
-    if model.name == "mlp":
-        raise ValueError("auto can be compared for linear models only; name other algorithms, or train with it")
-    return algorithms.evidence
+    if model.name == "mlp" and name in FOR_LINEAR:
+        others = ", ".join(FOR_NETWORKS)
+        raise WrongField(("study", "algorithms"), f"{name} {FOR_LINEAR[name]}: name others ({others}), {OR_LINEAR}")
+    return algorithms.evidence if name == "auto" else getattr(algorithms, name)
 
 
 def note(place: Path, event: str, **facts: Any) -> None:

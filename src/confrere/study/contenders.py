@@ -1,9 +1,11 @@
 """Contenders: the algorithms of a study, each with the candidates for its open numbers."""
 
+import contextlib
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +40,25 @@ def contenders(
     """The algorithms under their names, with their candidates; what cannot be right is refused."""
     named = with_names(algorithms)
     check_grid(grid, named)
-    return [contender(name, given, grid_of(grid, name, given), rounds, default_rounds) for name, given in named.items()]
+    found = []
+    for name, given in named.items():
+        with told_by_field(grid, name):
+            found.append(contender(name, given, grid_of(grid, name, given), rounds, default_rounds))
+    return found
+
+
+@contextlib.contextmanager
+def told_by_field(grid: Grid, name: str) -> Iterator[None]:
+    """Say of a value that an algorithm refuses in which field of the grid it is."""
+    try:
+        yield
+    except WrongField:
+        raise
+    except ValueError as problem:
+        fields = [key for key in {**grid, **grid.get(name, {})} if re.search(rf"\b{re.escape(key)}\b", str(problem))]
+        if not fields:
+            raise
+        raise WrongField(field_of(grid, name, fields[0]), f"the grid of {name}: {problem}") from problem
 
 
 def with_baselines(
@@ -119,7 +139,12 @@ def grid_of(grid: Grid, name: str, given: Given) -> dict[str, list[float]]:
             if missing != "lr":
                 raise ValueError(f"{name} needs a value for {missing!r}: say grid={{{name!r}: {{{missing!r}: [...]}}}}")
             values["lr"] = LEARNING_RATES
-    return {key: as_numbers(name, key, value) for key, value in values.items()}
+    return {key: as_numbers(name, key, value, field_of(grid, name, key)) for key, value in values.items()}
+
+
+def field_of(grid: Grid, name: str, key: str) -> tuple[str, ...]:
+    """Where in study.toml a number of an algorithm is given."""
+    return ("study", "grid", *([name] if key in grid.get(name, {}) else []), key)
 
 
 def required(factory: Callable[..., Recipe]) -> set[str]:
@@ -129,15 +154,16 @@ def required(factory: Callable[..., Recipe]) -> set[str]:
     return {a.name for a in arguments if a.default is a.empty and a.kind in plain and a.name not in FILLED_IN}
 
 
-def as_numbers(name: str, key: str, values: Any) -> list[float]:
+def as_numbers(name: str, key: str, values: Any, field: Sequence[str]) -> list[float]:
     """The values of one number: one or several, finite, each once."""
     try:
         numbers = np.atleast_1d(values).tolist()
         finite = bool(np.isfinite(numbers).all())
     except (TypeError, ValueError):
-        raise ValueError(f"the grid of {name}: {key} must be a number or a list of numbers, not {values!r}") from None
+        said = f"the grid of {name}: {key} must be a number or a list of numbers, not {values!r}"
+        raise WrongField(field, said) from None
     if not numbers or not finite:
-        raise ValueError(f"the grid of {name}: {key} must be one finite number or more, not {values!r}")
+        raise WrongField(field, f"the grid of {name}: {key} must be one finite number or more, not {values!r}")
     return list(dict.fromkeys(numbers))
 
 
