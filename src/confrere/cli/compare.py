@@ -106,12 +106,12 @@ def init(
 ) -> None:
     """Write a commented study.toml, ready to run on the Titanic or on your own table."""
     with for_people():
-        from confrere.runs.template import template
+        from confrere.runs.template import seen_from, template
 
         if file.exists():
             raise ValueError(f"{file} is there already: choose another name")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(template(data, label, silo), encoding="utf-8")
+        file.write_text(template(seen_from(file, data), label, silo), encoding="utf-8")
         if json:
             print_json({"file": str(file)})
         elif not quiet:
