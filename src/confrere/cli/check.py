@@ -6,8 +6,10 @@ import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json
+from confrere.plural import plural
 
 FEWEST = 3
+MOST_NAMED = 6  # features of one column
 MIN_GROUP = (
     f"Smallest group shown of other silos, {FEWEST} or more. With less than 5, what is shown is only for those who may "
     "see numbers of so few people."
@@ -22,7 +24,7 @@ def checked_least(least: int) -> int:
 
 
 def check(
-    data: inputs.Data,
+    data: inputs.DataOrStudy,
     label: inputs.Label = None,
     silo: inputs.SiloColumn = None,
     user: Annotated[str | None, typer.Option(help="The silo that is yours: all is shown of it.")] = None,
@@ -45,13 +47,13 @@ def check(
     --min-group rows are shown.
     """
     with for_people():
-        from confrere.data.choose import check_user, chosen_silos
+        from confrere.data.choose import check_user
         from confrere.data.overview import overview
 
         choice = inputs.choice_of(
             data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
         )  # fmt: skip
-        silos = chosen_silos(choice)
+        silos = inputs.silos_of(data, choice)
         if user is not None:
             check_user(user, silos.names, choice)
         report = overview(silos, user, least)
@@ -69,7 +71,8 @@ def show(report: dict[str, Any]) -> None:
 
     screen = console()
     few = f"<{report['least']}"
-    table = Table(title=f"{report['origin']}: {len(report['silos'])} silos, {len(report['features'])} features")
+    counts = (plural(len(report["silos"]), "silo"), plural(len(report["features"]), "feature"))
+    table = Table(title=f"{report['origin']}: {', '.join(counts)}")
     for title in ("Silo", "Rows", f"Label: {report['label']}", "Columns it lacks"):
         table.add_column(title)
     for name, silo in report["silos"].items():
@@ -81,19 +84,38 @@ def show(report: dict[str, Any]) -> None:
             ", ".join(lacking(silo)) or "none",
         )
     screen.print(table)
-    columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few to give the number")
-    for title in ("Column", "Kind", "Missing"):
+    columns = Table(
+        title="Columns: missing values by silo, and what was made of them",
+        caption=f"{few}: too few to give the number",
+    )
+    for title in ("Column", "Kind", "Missing", "Became"):
         columns.add_column(title)
     for column in dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]):
         found = {name: silo["columns"].get(column) for name, silo in report["silos"].items()}
         kind = next(f["kind"] for f in found.values() if f)
-        columns.add_row(column, kind, gaps(found, few))
+        columns.add_row(column, kind, gaps(found, few), became(column, report["made"].get(column), report["features"]))
     screen.print(columns)
+
+
+def became(column: str, made: dict[str, Any] | None, features: list[str]) -> str:
+    """What was made of a column so that silos agree: whether it was scaled, and its features of zeros and ones.
+
+    >>> became("sex", {"how": "zeros and ones", "features": ["sex=f", "sex=m", "sex=missing"]}, [])
+    'zeros and ones: f, m, missing'
+    >>> became("age", {"how": "scaled alike", "features": ["age", "age=missing"]}, []), became("note", None, [])
+    ('scaled alike; zeros and ones: missing', 'left out')
+    """
+    if made is None:
+        return "as it is" if column in features else "left out"
+    marks = [name.removeprefix(f"{column}=") for name in made["features"] if name != column]
+    more = f" and {len(marks) - MOST_NAMED} more" if len(marks) > MOST_NAMED else ""
+    ones = [f"zeros and ones: {', '.join(marks[:MOST_NAMED])}{more}"] if marks else []
+    return "; ".join([made["how"]] * (column in made["features"]) + ones)
 
 
 def advise(report: dict[str, Any]) -> None:
     """What left the silos, what was noticed, and what to mend."""
-    print(f"{report['shared']} quantities left the silos so that their features agree.")
+    print(f"{plural(report['shared'], 'quantity', 'quantities')} left the silos so that their features agree.")
     for note in (*report["quirks"], *report["notes"]):
         print(f"- {note}")
     if not report["quirks"] and not report["notes"]:

@@ -3,9 +3,10 @@
 Of a silo that is not one's own only counts and statistics over a minimum number of rows are told, and of a silo with
 fewer rows nothing but the names of its columns. A count below the minimum is hidden, and so are the zeros and the
 smallest of the others beside it: else it could be found by subtraction, or by counting who is left. Hidden levels are
-not even named, nor is it said how many they are; nor are classes of which no silo has enough rows but one's own. Where
-a number has two or three values, its mean and spread would tell how many rows have each: they are hidden if one of
-these is rare.
+not even named, nor is it said how many they are; nor are classes and features of levels of which no silo has enough
+rows but one's own. Where a number has two or three values, its mean and spread would tell how many rows have each: they
+are hidden if one of these is rare. Of whole numbers more can be told apart (of counts that are 0 but for a few rows,
+each of these), so that up to twelve values are treated so, and all means and spreads are rounded.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from confrere.data.intake.encoding import Category
 from confrere.data.intake.tables import Tables
 from confrere.data.intake.tidy import Table, nameless
 from confrere.data.quirks import quirks
@@ -22,6 +24,11 @@ from confrere.data.silos import Silos
 LEAST = 5
 MOST_LEVELS = 12
 SOLVABLE = 3  # the counts of so many values follow from the number of rows, the mean and the spread
+SOLVABLE_WHOLE = 12  # the same where values can be guessed, as they are whole numbers
+HIDDEN = "hidden levels"
+ZEROS_AND_ONES = "zeros and ones"
+HOW_SCALED = {"shared": "scaled alike", "silo": "scaled by each silo", None: "unscaled"}
+DIGITS = 3  # of a spread; a mean has as many places
 
 
 def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[str, Any]:
@@ -37,11 +44,13 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
         silos.index(own)
     tables = {t.name: t for t in silos.source.tables} if isinstance(silos.source, Tables) else {}
     rare = rare_classes(silos, own, least)
+    made = features_of(silos, tables, own, least)
     seen: dict[str, Any] = {
         "origin": silos.origin, "kind": silos.kind,
         "label": silos.encoding.label if silos.encoding else "label",
         "classes": None if silos.label_names is None else [name for name in silos.label_names if name not in rare],
-        "features": list(silos.feature_names), "least": least, "own": own,
+        "features": [name for features in made.values() for name in features], "made": how_made(silos, made),
+        "least": least, "own": own,
         "silos": {
             silo.name: of_silo(silo, silos, tables.get(silo.name), 0 if silo.name == own else least, rare)
             if silo.name == own or len(silo.y) >= least
@@ -51,6 +60,45 @@ def overview(silos: Silos, own: str | None = None, least: int = LEAST) -> dict[s
         "shared": len(silos.shared), "notes": list(silos.notes),
     }  # fmt: skip
     return seen | {"quirks": quirks(seen)}
+
+
+def features_of(silos: Silos, tables: Mapping[str, Table], own: str | None, least: int) -> dict[str, list[str]]:
+    """The features by column; those of levels that only few rows of other silos have are one, without their names."""
+    if silos.encoding is None:
+        return {name: [name] for name in silos.feature_names}
+    found: dict[str, list[str]] = {}
+    for column in silos.encoding.columns:
+        known = common_levels(column.name, tables, own, least)
+        rare = [f"{column.name}={level}" for level in getattr(column, "levels", ()) if level not in known]
+        shown = [name for name in column.features if name not in rare]
+        hidden = len(shown) < len(column.features)  # at the end, as their place would tell of their letters
+        found[column.name] = [*shown, f"{column.name}={HIDDEN}"] if hidden else shown
+    return found
+
+
+def common_levels(name: str, tables: Mapping[str, Table], own: str | None, least: int) -> set[str]:
+    """Levels of a column that enough rows of some silo have; of one's own silo all."""
+    found: set[str] = set()
+    for silo, table in tables.items():
+        if table.kinds.get(name) == "categorical":
+            levels = nameless(table.columns[name]).drop_nulls().value_counts().iter_rows()
+            found |= {level for level, count in levels if silo == own or count >= least}
+    return found
+
+
+def how_made(silos: Silos, features: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
+    """How every column was made interoperable, and the features that it became."""
+    if silos.encoding is None:
+        return {}
+    scale = silos.source.options.scale if isinstance(silos.source, Tables) else "shared"
+    return {
+        column.name: {
+            "how": ZEROS_AND_ONES if isinstance(column, Category) or column.constant else HOW_SCALED[scale],
+            "features": list(features[column.name]),
+        }
+        for column in silos.encoding.columns
+        if features[column.name]
+    }
 
 
 def of_silo(silo: Silo, silos: Silos, table: Table | None, least: int, rare: Collection[str]) -> dict[str, Any]:
@@ -146,14 +194,27 @@ def of_column(table: Table, name: str, least: int) -> dict[str, Any]:
 def of_numbers(values: np.ndarray, least: int) -> dict[str, Any]:
     """Mean and standard deviation of known values, if there are enough and they tell of no small group.
 
-    >>> of_numbers(np.array([0.0] * 237 + [1.0] * 3), 5)
+    >>> of_numbers(np.array([0.0] * 237 + [1.0, 2.0, 3.0]), 5)
     {'kind': 'numeric', 'known': 240, 'missing': 0, 'mean': None, 'std': None}
     """
     known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     found: dict[str, Any] = {"kind": "numeric", **gaps_of(len(known), len(values) - len(known), least)}
     groups = np.unique(known, return_counts=True)[1]
-    enough = len(known) >= max(least, 1) and (len(groups) > SOLVABLE or groups.min() >= least)
-    return found | {"mean": float(known.mean()) if enough else None, "std": float(known.std()) if enough else None}
+    solvable = SOLVABLE_WHOLE if (known == np.floor(known)).all() else SOLVABLE
+    if len(known) < max(least, 1) or (len(groups) <= solvable and groups.min() < least):
+        return found | {"mean": None, "std": None}
+    mean, std = float(known.mean()), float(known.std())
+    return found | ({"mean": mean, "std": std} if least == 0 else rounded(mean, std))
+
+
+def rounded(mean: float, std: float) -> dict[str, float]:
+    """A mean and a spread with no more digits than say something about a group.
+
+    >>> rounded(54.36639344, 9.0487132), rounded(1e6 / 7, 0.0)
+    ({'mean': 54.37, 'std': 9.05}, {'mean': 142857.142857, 'std': 0.0})
+    """
+    places = DIGITS - 1 - int(np.floor(np.log10(std))) if std > 0 else 6
+    return {"mean": round(mean, places), "std": round(std, places)}
 
 
 def gaps_of(known: int, missing: int, least: int) -> dict[str, int | str | None]:

@@ -35,7 +35,8 @@ def of_labels(silo: Mapping[str, Any], least: int) -> list[str]:
         return [f"one or more of its classes have fewer than {least} rows: what is measured on them is mostly chance"]
     there = {name: count for name, count in label.items() if count}
     if len(there) == 1:
-        return [f"all {rows} rows are of one class ({next(iter(there))}): trained alone, a model learns nothing there"]
+        every = "the only row is" if rows == 1 else f"all {rows} rows are"
+        return [f"{every} of one class ({next(iter(there))}): trained alone, a model learns nothing there"]
     rarest = min(there, key=lambda name: there[name])
     if there[rarest] >= SKEWED * rows:
         return []
