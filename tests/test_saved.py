@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import confrere as cf
-from confrere.cli.monitor import labels_of
+from confrere.cli.monitor import labels_of, misfits_in
 from confrere.saved import drift, load_model, save_model
 from confrere.saved.drift import chance_of, holm, stability_index
 from confrere.saved.reference import counts_like, feature_reference, reference_counts
@@ -216,6 +216,23 @@ def test_rows_like_those_of_training_are_fine_and_shifted_ones_are_not(made):
     assert "expects" in wrong.reason
     assert drift(saved, X[:5]).verdict == "too few rows"
     json.dumps(wrong.to_dict())
+
+
+def test_rows_that_predict_refuses_are_named_and_the_model_is_not_judged_by_them(made, tmp_path):
+    new, saved = table(40, seed=4), load_model(made[2])
+    new[30, "age"] = 1e9
+    new.write_csv(tmp_path / "new.csv")
+    [(misfit, words)] = misfits_in(saved, tmp_path / "new.csv", 40)
+    assert misfit.rows.tolist() == [30]
+    assert "column 'age', row 30 (counted from 0): 1e+09 is more than 1000 standard deviations" in words
+    X, y = (values.copy() for values in made[0]["a"].rows("train"))
+    X[30, 0] = 1e8
+    y[30] = 1 - saved.model.predict_proba(X)[30].argmax()  # as wrong as can be
+    found = drift(saved, X, y, {"age (far off)": misfit.rows})
+    assert drift(saved, X, y).verdict == "retrain"
+    assert (found.verdict, found.refused, found.labelled) == ("fine", (30,), len(y) - 1)
+    assert "`predict` refuses row 30 (counted from 0)" in found.reason
+    assert "no label" not in found.reason
 
 
 def test_rows_without_a_label_count_for_features_only(made):

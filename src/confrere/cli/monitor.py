@@ -8,7 +8,8 @@ import typer
 
 from confrere.cli.common import console, for_people, print_json, start_jax
 from confrere.cli.inputs import Json
-from confrere.cli.predict import Folder, Rows, features_of
+from confrere.cli.predict import Folder, Rows, features_of, rows_of
+from confrere.plural import plural
 
 
 def monitor(
@@ -20,6 +21,7 @@ def monitor(
     """How features, the label's rate and calibration have moved since training, and whether to train anew.
 
     Where the file has the label's column, the model's predictions are compared with it, in the rows that have a label.
+    Rows that `confrere predict` would refuse are named, and left out of that comparison.
     """
     with for_people():
         start_jax()
@@ -27,21 +29,33 @@ def monitor(
 
         saved = load_model(folder)
         X = features_of(saved, rows, misfits="allow")  # what is new is drift, not a mistake
-        found = drift(saved, X, labels_of(saved, rows), news_in(saved, rows))
+        misfits = misfits_in(saved, rows, len(X))
+        news = {f"{misfit.column} ({misfit.kind})": misfit.rows for misfit, _ in misfits}
+        found = drift(saved, X, labels_of(saved, rows), news)
+        said = [words for _, words in misfits]
         if json:
-            print_json({"model": str(folder)} | found.to_dict())
+            print_json({"model": str(folder), "misfits": said} | found.to_dict())
         else:
             print(f"{found.verdict}: {found.reason}")
             if not quiet:
+                print("".join(f"- {words}\n" for words in said), end="")
                 show(saved, found)
 
 
-def news_in(saved: Any, rows: Any) -> dict[str, int]:
-    """In how many rows there is what training never saw, by column and reason."""
+def misfits_in(saved: Any, rows: Any, count: int) -> list[tuple[Any, str]]:
+    """The cells for which `predict` refuses rows, as training never saw their like, by column and reason; and in words.
+
+    Such rows are as likely mistakes as news, so that nothing is said about the model by them.
+    """
+    import numpy as np
+
+    from confrere.data.intake.tidy import Where
+
     if saved.model.encoding is None:
-        return {}
-    found = saved.model.encoding.misfits(rows, silo=saved.model.user)
-    return {f"{misfit.column} ({misfit.kind})": len(misfit.rows) for misfit in found}
+        return []
+    where = Where(saved.model.user, np.arange(count))
+    found = saved.model.encoding.misfits(rows_of(saved, rows), silo=saved.model.user)
+    return [(misfit, misfit.told(where)) for misfit in found]
 
 
 def labels_of(saved: Any, rows: Any) -> Any:
@@ -108,7 +122,8 @@ def show(saved: Any, found: Any) -> None:
     from rich.table import Table
 
     screen = console()
-    table = Table(title=f"{found.rows} rows against the training rows of {saved.manifest['user']}: what moved most")
+    rows = plural(found.rows, "row")
+    table = Table(title=f"{rows} against the training rows of {saved.manifest['user']}: what moved most")
     for title in ("Feature", "Stability index", "Chance", "Movement"):
         table.add_column(title, justify="left" if title == "Feature" else "right")
     for moved in found.features[:15]:

@@ -7,6 +7,7 @@ import typer
 
 from confrere.cli.common import for_people, print_json, start_jax
 from confrere.cli.inputs import Json
+from confrere.plural import plural
 
 Folder = Annotated[Path, typer.Argument(help="The folder of a saved model.", show_default=False)]
 Rows = Annotated[Path, typer.Argument(help="A CSV or Parquet file of new rows.", show_default=False)]
@@ -37,7 +38,7 @@ def predict(
         elif out is None:
             print(table.write_csv(), end="")
         elif not quiet:
-            print(f"{table.height} predictions: {out}")
+            print(f"{plural(table.height, 'prediction')}: {out}")
 
 
 def check_file(out: Path | None, force: bool) -> None:
@@ -64,14 +65,22 @@ def predictions(folder: Path, rows: Path) -> Any:
     return pl.DataFrame(found)
 
 
+def rows_of(saved: Any, rows: Any) -> Any:
+    """The rows of a file, with the columns that were derived when the model was trained."""
+    from confrere.data.derive import derived
+    from confrere.data.intake.read import read
+
+    formulas = saved.manifest["config"].get("derive")
+    return derived(read(rows), formulas, saved.model.user) if formulas else read(rows)
+
+
 def features_of(saved: Any, rows: Any, misfits: Literal["refuse", "allow"] = "refuse") -> Any:
     """The rows of a file as the model takes them; columns by name where the model was trained on plain numbers."""
     import numpy as np
 
     from confrere.data.intake.options import did_you_mean
-    from confrere.data.intake.read import read
 
-    frame = read(rows)
+    frame = rows_of(saved, rows)
     if saved.model.encoding is not None:
         return saved.model.features(frame, misfits)
     for name in saved.model.feature_names:

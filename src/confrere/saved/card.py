@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from confrere.plural import plural
+
 PERCENT = "{:.0%}"
 
 
@@ -12,7 +14,7 @@ def model_card(manifest: Mapping[str, Any]) -> str:
     manifest = escaped(manifest)
     paragraphs = [
         f"# A model for {manifest['user']}",
-        f"Predicts {told(manifest)} from {len(manifest['features'])} features, for patients like those of "
+        f"Predicts {told(manifest)} from {plural(len(manifest['features']), 'feature')}, for patients like those of "
         f"{manifest['user']}. It was not made for anybody else's.",
         "## How it came about",
         f"{manifest['algorithm']}. {manifest['reason']}",
@@ -79,11 +81,11 @@ def quality(manifest: Mapping[str, Any]) -> str:
     test = manifest["test"]
     if test is None:
         return f"No rows of {manifest['user']} were kept for testing: how good it is there is not known."
-    rows = test["rows"]
+    rows = plural(test["rows"], "row")
     if "rmse" in test:
-        return f"On {rows} rows of {manifest['user']} that took no part in training: RMSE {test['rmse']:.4g}."
+        return f"On {rows} of {manifest['user']} that took no part in training: RMSE {test['rmse']:.4g}."
     return (
-        f"On {rows} rows of {manifest['user']} that took no part in training: accuracy {test['accuracy']:.3f}, "
+        f"On {rows} of {manifest['user']} that took no part in training: accuracy {test['accuracy']:.3f}, "
         f"log-loss {test['log_loss']:.3f}."
     )
 

@@ -45,12 +45,13 @@ class Drift(NamedTuple):
 
     rows: int
     features: tuple[Moved, ...]
-    labelled: int  # rows with a label
+    labelled: int  # rows with a label, without those that `predict` refuses
     labels: tuple[Told, ...]  # () if labels are not known
     loss: float | None  # log-loss, or RMSE
     expected: float | None  # log-loss by the model's own probabilities, or the RMSE on its test rows
     verdict: Verdict
     reason: str
+    refused: tuple[int, ...] = ()  # rows, counted from 0, that `predict` refuses
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
@@ -58,21 +59,29 @@ class Drift(NamedTuple):
         return plain | {"labels": [t._asdict() for t in self.labels]}
 
 
-def drift(saved: Saved, X: np.ndarray, y: np.ndarray | None = None, news: Mapping[str, int] | None = None) -> Drift:
+def drift(
+    saved: Saved, X: np.ndarray, y: np.ndarray | None = None, news: Mapping[str, Sequence[int]] | None = None
+) -> Drift:
     """Compare new rows (features as the model takes them; class numbers or amounts) with the training rows.
 
     Where a label is not known yet `y` is NaN: the row counts for features only.
-    `news` says in how many of the new rows there is what no training row had, such as an unknown level: each counts
-    as a feature of its own.
+    `news` says in which of the new rows there is what no training row had, such as an unknown level: each counts as a
+    feature of its own. Such rows `predict` refuses: the model is not judged by them, whatever their label.
     """
+    news = news or {}
+    refused = sorted({int(row) for rows in news.values() for row in rows})
     reference = saved.manifest["reference"]
-    moved = moved_features(reference["features"], saved.model.feature_names, X, news or {})
+    counts = {name: len(rows) for name, rows in news.items()}
+    moved = moved_features(reference["features"], saved.model.feature_names, X, counts)
     known = np.zeros(len(X), bool) if y is None else ~np.isnan(np.asarray(y, float))
+    more = (*about_refused(refused), *about_gaps(len(X), int(known.sum())))
+    known[refused] = False
     labels, loss, expected, surprise = (), None, None, 0.0
     if y is not None and known.any():
         labels, loss, expected, surprise = told_by_labels(saved, X[known], np.asarray(y)[known])
-    verdict, reason = judged(len(X), moved, int(known.sum()), labels, surprise)
-    return Drift(len(X), moved, int(known.sum()), labels, loss, expected, verdict, reason)
+    judging = int(known.sum())
+    verdict, reason = judged(len(X), moved, judging, labels, surprise, more)
+    return Drift(len(X), moved, judging, labels, loss, expected, verdict, reason, tuple(refused))
 
 
 def moved_features(
@@ -165,13 +174,26 @@ def told_by_amounts(saved: Saved, X: np.ndarray, y: np.ndarray) -> tuple[tuple[T
 
 
 def judged(
-    rows: int, moved: Sequence[Moved], labelled: int, labels: Sequence[Told], surprise: float
+    rows: int, moved: Sequence[Moved], labelled: int, labels: Sequence[Told], surprise: float, more: Sequence[str]
 ) -> tuple[Verdict, str]:
     """Whether to train anew, and why, in words."""
     if rows < FEWEST:
-        return "too few rows", f"{rows} rows are too few to tell anything; {FEWEST} or more are needed."
+        few = "1 row is" if rows == 1 else f"{rows} rows are"
+        return "too few rows", f"{few} too few to tell anything; {FEWEST} or more are needed."
     verdict, said = judged_by(moved, labels if labelled >= FEWEST else (), surprise)
-    return verdict, " ".join([*said, *about_gaps(rows, labelled)])
+    return verdict, " ".join([*said, *more])
+
+
+def about_refused(rows: Sequence[int]) -> list[str]:
+    """Which rows the model is not judged by, as nothing would be predicted for them.
+
+    >>> about_refused([3, 8])
+    ['`predict` refuses rows 3, 8 (counted from 0): left out where predictions are compared with labels.']
+    """
+    if not rows:
+        return []
+    which = f"{'row' if len(rows) == 1 else 'rows'} {listed(list(map(str, rows)))} (counted from 0)"
+    return [f"`predict` refuses {which}: left out where predictions are compared with labels."]
 
 
 def about_gaps(rows: int, labelled: int) -> list[str]:
