@@ -292,6 +292,24 @@ def test_a_small_group_cannot_be_had_by_subtraction():
     assert "below 5" in found.words[0]
 
 
+def test_small_age_bands_are_joined_in_their_order():
+    ages = np.array([10.0, 20, 21, 30, 50, 51, 52, 70, 71, 72, 73, 74, 75, 76])
+    found = groups.large_enough(*groups.labels_of("age", ages), 5)
+    assert [(name, int(rows.sum())) for name, rows in found] == [("under 65", 7), ("65 and over", 7)]
+
+
+def test_a_prediction_that_is_too_low_does_not_look_like_the_end_of_the_interval():
+    group = groups.Group("men", 16, Estimate(0.7), 0.436, Estimate(0.69, 0.4404, 0.86))
+    assert groups.told_of(group, True) == ("43.6 %", "69.0 % (44.0 to 86.0)")
+    assert groups.told_of(replace(group, predicted=0.5), True) == ("50 %", "69 % (44 to 86)")
+
+
+def test_a_run_of_one_round_has_whole_rounds_on_its_axis():
+    for values, rounds in (([0.7, 0.5, 0.4], ["0", "1", "2"]), ([0.7, 0.5], ["0", "1"])):
+        shown = figures.curves("Log-loss", {"a": values}, [("a", 0, "one")], "", "log-loss")
+        assert re.findall(r'middle" class="tick">([^<]*)<', shown) == rounds
+
+
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(contents):
     silos = hospital_silos()
     with pytest.raises(ValueError, match=r"no column 'gender'; there are age, pressure, sex"):

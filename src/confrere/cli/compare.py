@@ -7,6 +7,7 @@ import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import for_people, print_json, progress_bar, start_jax
+from confrere.plural import plural
 
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html into the folder of the run.")]
 Out = Annotated[Path, typer.Option(help="The folder for the run; a new one.")]
@@ -146,7 +147,7 @@ def show(found: dict[str, Any], quiet: bool) -> None:
     for name, value in found["overridden"].items():
         print(f"chosen by hand: {name} {value}")
     metrics = " / ".join(found["metrics"])
-    show_means(f"{metrics} on the user's test rows, mean over {found['seeds']} splits", found["users"])
+    show_means(f"{metrics} on the user's test rows, mean over {plural(found['seeds'], 'split')}", found["users"])
     for algorithm, differences in without_repeats(found["differences"]).items():
         show_differences(f"{algorithm} minus the other, 95 % intervals", differences)
     print(f"Run: {found['folder']}")

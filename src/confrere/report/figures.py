@@ -80,9 +80,11 @@ def digits_of(at: Sequence[float]) -> int:
     return min(4, max(0, 0, *(-math.floor(math.log10(abs(b - a)) + 1e-9) for a, b in pairwise(at))))
 
 
-def axis(scale: Scale, top: float, bottom: float, factor: float, unit: str) -> list[str]:
+def axis(
+    scale: Scale, top: float, bottom: float, factor: float, unit: str, at: Sequence[float] | None = None
+) -> list[str]:
     """Grid lines, numbers and the unit of a horizontal axis."""
-    at = apart(scale, factor)
+    at = apart(scale, factor) if at is None else at
     parts = [line(scale(v / factor), top, scale(v / factor), bottom, "grid") for v in at]
     parts += [text(scale(v / factor), bottom + 14, number(v, digits_of(at)), "middle", "tick") for v in at]
     return [*parts, text((scale.start + scale.end) / 2, bottom + 30, unit, "middle", "unit")]
@@ -199,7 +201,7 @@ def curves(
     up = Scale(low, high, bottom, top)
     last = max(first + len(values) - 1 for values in lines.values())
     across = Scale(first, max(last, first + 1), left, WIDTH - RIGHT)
-    parts += axis(across, top, bottom, 1, "round")
+    parts += axis(across, top, bottom, 1, "round", rounds_between(across, last))
     at = ticks(low, high)
     for v in at:
         shown = number(v, digits_of(at))
@@ -214,6 +216,15 @@ def curves(
             parts.append(path([(across(x), up(v)) for x, v in points], f"curve {style}"))
         parts.append(mark(across(last if len(values) <= 2 else points[-1][0]), up(points[-1][1]), shape, style))
     return figure(title, parts, bottom + 38, words)
+
+
+def rounds_between(scale: Scale, last: int) -> list[float]:
+    """Ticks at rounds that there were: whole numbers, up to the last.
+
+    >>> rounds_between(Scale(0, 1, 0, 100), 1), rounds_between(Scale(1, 2, 0, 100), 1)
+    ([0.0, 1.0], [1.0])
+    """
+    return [at for at in apart(scale, 1) if at == int(at) and at <= last]
 
 
 def convergence(user: str, some: Sequence[Curve], metric: str, words: str) -> str:

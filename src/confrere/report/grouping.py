@@ -4,6 +4,7 @@ No group smaller than the minimum group size is shown, nor can it be had by subt
 and if they are still too few, joined with the smallest of the others.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
@@ -97,8 +98,7 @@ def bands(values: np.ndarray, limits: Sequence[float]) -> list[str]:
     >>> bands(np.array([17, 18, 80]), (18, 40, 65))
     ['under 18', '18 to under 40', '65 and over']
     """
-    inner = [f"{a:g} to under {b:g}" for a, b in pairwise(limits)]
-    names = [f"under {limits[0]:g}", *inner, f"{limits[-1]:g} and over"]
+    names = [band(low, high) for low, high in pairwise(["", *(f"{limit:g}" for limit in limits), ""])]
     return [names[k] for k in np.searchsorted(np.asarray(limits, float), values, side="right")]
 
 
@@ -109,17 +109,45 @@ def large_enough(labels: np.ndarray, order: Sequence[str], least: int) -> list[t
     >>> [(name, int(rows.sum())) for name, rows in large_enough(labels, ["a", "b", "c"], 5)]
     [('a', 9), ('b or c', 8)]
     """
-    groups = [(name, labels == name) for name in order]
-    small = [group for group in groups if group[1].sum() < least]
-    rest = [group for group in groups if group[1].sum() >= least]
-    if not small:
-        return groups
-    joined = (" or ".join(name for name, _ in small), np.any([rows for _, rows in small], axis=0))
-    if joined[1].sum() < least and rest:
-        smallest = min(rest, key=lambda group: group[1].sum())
-        rest = [group for group in rest if group is not smallest]
-        joined = (f"{smallest[0]} or {joined[0]}", smallest[1] | joined[1])
-    return [*rest, joined] if joined[1].sum() >= least else rest
+    counts = {name: int((labels == name).sum()) for name in order}
+    small = [name for name in order if counts[name] < least]
+    rest = [name for name in order if counts[name] >= least]
+    if small and rest and sum(counts[name] for name in small) < least:
+        small.append(rest.pop(rest.index(min(rest, key=lambda name: counts[name]))))
+    groups = [[name] for name in rest]
+    if sum(counts[name] for name in small) >= least:
+        groups.append(sorted(small, key=order.index))
+    groups.sort(key=lambda names: order.index(names[0]))
+    return [(joined(names), np.isin(labels, names)) for names in groups]
+
+
+def joined(names: Sequence[str]) -> str:
+    """The name of groups that were put together, in their order; bands that touch become one.
+
+    >>> joined(["18 to under 40", "40 to under 65", "unknown"]), joined(["under 18", "65 and over"])
+    ('18 to under 65 or unknown', 'under 18 or 65 and over')
+    """
+    said: list[str] = []
+    for name in names:
+        before, now = ends_of(said[-1]) if said else None, ends_of(name)
+        if before and now and before[1] and before[1] == now[0]:
+            said[-1] = band(before[0], now[1])
+        else:
+            said.append(name)
+    return " or ".join(said)
+
+
+def ends_of(name: str) -> tuple[str, str] | None:
+    """The ends of a band, blank where it is open; None of what is no band."""
+    found = re.fullmatch(r"(?:(\S+) to )?under (\S+)|(\S+) and over", name)
+    return (found[1] or found[3] or "", found[2] or "") if found else None
+
+
+def band(low: str, high: str) -> str:
+    """The name of a band; blank ends are open."""
+    if not low or not high:
+        return f"under {high}" if high else f"{low} and over" if low else "all"
+    return f"{low} to under {high}"
 
 
 def group_of(name: str, found: Predicted, rows: np.ndarray) -> Group:
@@ -154,10 +182,27 @@ def groups_in_words(column: str, groups: Sequence[Group], classes: bool) -> list
     for g in groups:
         side = out_of(g)
         if side:
-            predicted = f"{number(100 * g.predicted, 0)} %" if classes else number(g.predicted, 2)
-            observed = within(g.observed, classes)
+            predicted, observed = told_of(g, classes)
             said.append(f"For {g.name} predictions are too {side}: {predicted} predicted, {observed} observed.")
     return said
+
+
+def told_of(group: Group, classes: bool) -> tuple[str, str]:
+    """What was predicted and what was observed, with as many digits as show whether one lies outside the other."""
+    ends = {"high": group.observed.high, "low": group.observed.low, "": None}
+    more = digits_apart(group.predicted, ends[out_of(group)], classes)
+    predicted = f"{number(100 * group.predicted, more)} %" if classes else number(group.predicted, 2 + more)
+    return predicted, within(group.observed, classes, more)
+
+
+def digits_apart(predicted: float, end: float | None, classes: bool) -> int:
+    """How many digits more than usual tell a prediction from the end of an interval, at most 3.
+
+    >>> digits_apart(0.436, 0.444, True), digits_apart(0.436, 0.438, True)
+    (0, 1)
+    """
+    shown = (lambda v, n: number(100 * v, n)) if classes else (lambda v, n: number(v, 2 + n))
+    return next((n for n in range(3) if end is None or shown(predicted, n) != shown(end, n)), 3)
 
 
 def comparison(best: Group, worst: Group) -> str:

@@ -188,12 +188,12 @@ def between(name: str, value: Estimate) -> str:
     return f"95 % interval of the gain {low} to {high}"
 
 
-def within(value: Estimate, percent: bool) -> str:
-    """A value and its interval, as a percentage or as a number.
+def within(value: Estimate, percent: bool, more: int = 0) -> str:
+    """A value and its interval, as a percentage or as a number; with so many digits more than usual.
 
-    >>> within(Estimate(0.5, 0.4, 0.6), True), within(Estimate(2.0), False)
-    ('50 % (40 to 60)', '2.00')
+    >>> within(Estimate(0.5, 0.4, 0.6), True), within(Estimate(2.0), False), within(Estimate(0.5, 0.4, 0.6), True, 1)
+    ('50 % (40 to 60)', '2.00', '50.0 % (40.0 to 60.0)')
     """
-    show = (lambda v: number(100 * v, 0)) if percent else (lambda v: number(v, 2))
+    show = (lambda v: number(100 * v, more)) if percent else (lambda v: number(v, 2 + more))
     text = f"{show(value.value)} %" if percent else show(value.value)
     return text if value.low is None or value.high is None else f"{text} ({show(value.low)} to {show(value.high)})"

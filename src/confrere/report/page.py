@@ -7,6 +7,7 @@ from pathlib import Path
 
 from confrere._version import __version__
 from confrere.disk import write_whole
+from confrere.plural import plural
 from confrere.report import figures, html
 from confrere.report.contents import Contents, Hospital, Worth
 from confrere.report.figures import Row, style_of
@@ -68,13 +69,13 @@ def page(contents: Contents) -> str:
 
 def opening(contents: Contents) -> str:
     """What this is about, and what to know before reading."""
-    count, rows = len(contents.sizes), sum(a + b for a, b in contents.sizes.values())
+    count, rows = plural(len(contents.sizes), "silo"), sum(a + b for a, b in contents.sizes.values())
     kind = {
         "artificial": f" The {contents.people} are real, but their division into silos is artificial.",
         "synthetic": " The data are invented.",
     }.get(contents.kind, "")
     label = "" if contents.label == "the label" else f" What is predicted is {contents.label}."
-    said = [f"{contents.origin}: {rows} {contents.people} in {count} silos. {what_was_done(contents)}{label}{kind}"]
+    said = [f"{contents.origin}: {rows} {contents.people} in {count}. {what_was_done(contents)}{label}{kind}"]
     said += [f"Chosen by the user: {'; '.join(contents.overridden)}."] if contents.overridden else []
     links = "".join(f'<li><a href="#{anchor(h.name)}-1">{escape(h.name)}</a></li>' for h in contents.hospitals)
     nav = f'<nav aria-label="On this page"><ul>{links}<li><a href="#engineer">For the engineer</a></li></ul></nav>'
@@ -103,7 +104,7 @@ def what_was_made(main: str, people: str) -> str:
 
 def counted(notes: tuple[str, ...]) -> str:
     """How many notes there are."""
-    return "1 note on the data" if len(notes) == 1 else f"{len(notes)} notes on the data"
+    return f"{plural(len(notes), 'note')} on the data"
 
 
 def listing(words: tuple[str, ...]) -> str:

@@ -9,8 +9,8 @@ from confrere.answers.named import numbers_in_words
 from confrere.answers.predictor import Predictor
 from confrere.data.silos import Silos
 from confrere.report.contents import Group, Sureness
-from confrere.report.grouping import group_of, out_of
-from confrere.report.metrics import algorithm_title, amount, in_a_sentence, metric_of, number, within
+from confrere.report.grouping import group_of, out_of, told_of
+from confrere.report.metrics import algorithm_title, amount, in_a_sentence, metric_of
 from confrere.report.predictions import Predicted, outcome, predict, scores_on
 from confrere.study.result import StudyResult
 
@@ -86,12 +86,12 @@ def calibration_in_words(
 ) -> list[str]:
     """The whole, the parts, the scores, and how far all that can be trusted."""
     whole = group_of("all", found, np.ones(len(found.predicted), bool))
-    predicted = f"{number(100 * whole.predicted, 0)} %" if found.classes else number(whole.predicted, 2)
+    predicted, observed = told_of(whole, found.classes)
     side = out_of(whole)
     fit = f"predictions are too {side} on the whole" if side else "the prediction lies within the interval"
     said = [
         f"On average over {whole.rows} test {people}, {predicted} was predicted for {measured} and "
-        f"{within(whole.observed, found.classes)} observed: {fit}."
+        f"{observed} observed: {fit}."
     ]
     if len(bins) > 1:
         fitting = sum(not out_of(b) for b in bins)
