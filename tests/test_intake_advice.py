@@ -182,10 +182,12 @@ def test_codes_are_noted_and_not_warned_about():
     silos = load(
         table().assign(code=rng.integers(1, 5, 200), yes=rng.integers(0, 2, 200), dose=rng.choice([1, 1.5, 2], 200))
     )
-    assert silos.notes == ("column 'code' has a few whole numbers only; if they are codes, name it in categorical",)
+    assert silos.notes == (
+        "column 'code' has a few whole numbers only; if they are codes, name it in categorical (--categorical code)",
+    )
 
 
-CODES = "column 'code' has a few whole numbers only; if they are codes, name it in categorical"
+CODES = "column 'code' has a few whole numbers only; if they are codes, name it in categorical (--categorical code)"
 
 
 def test_a_silo_with_more_values_says_that_there_are_no_codes():
@@ -303,13 +305,17 @@ def test_names_that_look_alike_are_noted():
 def test_classes_guessed_from_numbers_are_noted():
     given = table()
     given["y"] = np.random.default_rng(1).integers(0, 5, 200)
-    assert load(given).notes == ("the label 'y' is taken as 5 classes; for numbers say task='regression'",)
+    assert load(given).notes == (
+        "the label 'y' is taken as 5 classes; for numbers say task='regression' (--task regression)",
+    )
 
 
 def test_numbers_guessed_from_a_label_with_points_are_noted():
     given = table()
     given["y"] = np.where(np.arange(200) % 3, 0.5, 1.5)
-    assert load(given).notes == ("the label 'y' is taken as numbers; for classes say task='classification'",)
+    assert load(given).notes == (
+        "the label 'y' is taken as numbers; for classes say task='classification' (--task classification)",
+    )
     assert load(given, task="regression").notes == ()
 
 
@@ -321,3 +327,16 @@ def test_a_split_warns_no_more_but_notes_what_its_training_rows_show():
     later = silos.with_parts(parts)
     assert later.feature_names == ("x", "rare")
     assert later.notes == ("no training row shows rare: zero in all rows",)
+
+
+def test_silos_that_differ_only_in_case_are_named():
+    given = table().replace({"s": {"a": "north", "b": "NORTH"}})
+    with pytest.warns(DataWarning, match="silos that differ only in case or blanks, 'NORTH' and 'north': spell them"):
+        load(given)
+
+
+def test_hints_say_what_to_write_on_the_command_line():
+    given = table(leak=lambda rng, y: y, kind=lambda rng, y: rng.integers(0, 4, len(y)))
+    with pytest.warns(DataWarning, match=r"name it in drop \(--drop leak\)"):
+        silos = load(given)
+    assert any(note.endswith("name it in categorical (--categorical kind)") for note in silos.notes)

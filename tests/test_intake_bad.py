@@ -592,3 +592,15 @@ def test_words_among_decimal_commas_can_be_declared_missing(tmp_path):
     assert silos.feature_names == ("crp", "crp=missing")
     with pytest.raises(ValueError, match=r"row 5 .*--missing crp=unknown"):
         cf.Silos.from_table(path, label="y", silo=None)
+
+
+def test_a_zero_byte_is_refused_with_file_and_line(tmp_path):
+    (tmp_path / "p.csv").write_bytes(b"x,y,s\n1,0,a\n2,\0,b\n")
+    with pytest.raises(ValueError, match=r"p\.csv, line 3: a byte is zero, which is no text: save the file anew"):
+        read(tmp_path / "p.csv")
+
+
+def test_a_label_of_words_is_no_regression():
+    words = r"column 'y' is the label and holds no numbers, but 'yes', .*: leave the task out, or say 'classification'"
+    refused(table(y=["yes", "no"] * 2), words, task="regression")
+    refused(table(y=["1", "two", "3", "4"]), "'two' is no number", task="regression")

@@ -105,14 +105,18 @@ def advise(
         for name in telltales(small, plan, classes is not None):
             cautions.append(
                 f"silo {table.name!r}: column {name!r} alone tells the label almost perfectly; "
-                "is it known when a prediction is wanted? If not, name it in drop"
+                f"is it known when a prediction is wanted? If not, name it in drop ({on_command_line('drop', name)})"
             )
         cautions += [
-            f"silo {table.name!r}: column {name!r} counts up or down from row to row, as identifiers do: if so, drop it"
+            f"silo {table.name!r}: column {name!r} counts up or down from row to row, as identifiers do: if so, "
+            f"drop it ({on_command_line('drop', name)})"
             for name in counters(table, plan)
         ]
     for name in codes(told.looks, plan):
-        notes.append(f"column {name!r} has a few whole numbers only; if they are codes, name it in categorical")
+        option = on_command_line("categorical", name)
+        notes.append(
+            f"column {name!r} has a few whole numbers only; if they are codes, name it in categorical ({option})"
+        )
     notes += [
         f"silo {silo!r}: column {name!r} is {code} in {many} rows, {why}: if that means that it "
         f"was not taken, say so with missing={{{name!r}: [{code}]}} ({on_command_line('missing', f'{name}={code}')})"

@@ -106,6 +106,6 @@ def remarks_on(first: Encoding, untold: Collection[str]) -> list[str]:
         elif isinstance(column, Category) and len(column.levels) > MANY_LEVELS:
             remarks.append(
                 f"column {column.name!r} has {len(column.levels)} levels and becomes as many features: "
-                "drop it, or name only frequent levels with min_level"
+                "drop it, or name only frequent levels with min_level (--min-level)"
             )
     return remarks

@@ -160,7 +160,8 @@ def load(
     suspicious, odd = advise(tables, plan, classes, told)
     cautions = (
         *without_label(tidied, unlabelled),
-        *spellings(classes, options),
+        *spellings(classes or (), f"the label {options.label!r} has classes"),
+        *spellings([raw.name for raw in raws], "there are silos"),
         *plan.left_out.values(),
         *source.notes,
         *suspicious,
@@ -229,10 +230,14 @@ def about(plan: Plan, options: Options, classes: Sequence[str] | None) -> list[s
     ]
     if classes is not None and len(classes) > 2 and options.task is None and classes[0].isdigit():
         found.append(
-            f"the label {options.label!r} is taken as {len(classes)} classes; for numbers say task='regression'"
+            f"the label {options.label!r} is taken as {len(classes)} classes; for numbers say task='regression' "
+            "(--task regression)"
         )
     if classes is None and options.task is None:
-        found.append(f"the label {options.label!r} is taken as numbers; for classes say task='classification'")
+        found.append(
+            f"the label {options.label!r} is taken as numbers; for classes say task='classification' "
+            "(--task classification)"
+        )
     return found + lookalikes(plan)
 
 
@@ -249,14 +254,15 @@ def decimal_commas(raws: Sequence[Raw], options: Options) -> list[str]:
     return [f"column {name!r} is written with decimal commas, read as points" for name in names]
 
 
-def spellings(classes: Sequence[str] | None, options: Options) -> list[str]:
-    """Classes whose names differ only in case or blanks: perhaps one class with several spellings."""
+def spellings(names: Sequence[str], what: str) -> list[str]:
+    """Classes or silos whose names differ only in case or blanks: perhaps one with several spellings."""
     spelt: dict[str, list[str]] = {}
-    for name in classes or ():
+    for name in names:
         spelt.setdefault("".join(name.casefold().split()), []).append(name)
     several = [" and ".join(map(repr, alike)) for alike in spelt.values() if len(alike) > 1]
-    what = f"the label {options.label!r} has classes that differ only in case or blanks"
-    return [f"{what}, {alike}: spell them alike if they are one" for alike in several]
+    return [
+        f"{what} that differ only in case or blanks, {alike}: spell them alike if they are one" for alike in several
+    ]
 
 
 def lookalikes(plan: Plan) -> list[str]:

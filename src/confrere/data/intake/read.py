@@ -153,6 +153,9 @@ def read_csv(path: Path) -> Reading:
     except UnicodeDecodeError as problem:
         line = data[: problem.start].count(b"\n") + 1
         raise ValueError(f"{path} is not in UTF-8 (see line {line}): save it anew with that encoding") from problem
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise ValueError(f"{path}, line {line}: a byte is zero, which is no text: save the file anew as CSV in UTF-8")
     if not text.strip():
         raise NoRows(f"{path} is empty")
     if ALONE.search(text):

@@ -7,7 +7,7 @@ import polars as pl
 
 from confrere.data.intake.messages import Classes, Survey
 from confrere.data.intake.options import Options
-from confrere.data.intake.tidy import Kind, Tidied, nameless, number_levels
+from confrere.data.intake.tidy import Kind, Tidied, nameless, number_levels, on_command_line
 
 FEW_CODES = 10  # so many different whole numbers may be classes
 MANY_LEVELS = 50
@@ -78,7 +78,8 @@ def agree(surveys: Sequence[Survey], options: Options) -> Plan:
             columns[name] = kind
         else:
             why = RARE if kind == "empty" and options.min_level > 1 else WHY_LEFT_OUT[kind]
-            left_out[name] = why.format(column=name, least=options.min_level)
+            words = {option: on_command_line(option, name) for option in ("drop", "categorical")}
+            left_out[name] = why.format(column=name, least=options.min_level, **words)
     absent = {m.silo: tuple(n for n in columns if n not in m.kinds) for m in surveys}
     return Plan(columns, left_out, absent, are_classes(surveys, options))
 
@@ -86,14 +87,14 @@ def agree(surveys: Sequence[Survey], options: Options) -> Plan:
 WHY_LEFT_OUT: dict[Kind, str] = {
     "date": "column {column!r} holds dates and is left out: derive a number from it, such as an age or days since",
     "text": "column {column!r} has nearly as many values as rows, as names and free text have, and is left out: "
-    "name it in drop, or in categorical if it is a category",
+    "name it in drop ({drop}), or in categorical ({categorical}) if it is a category",
     "empty": "column {column!r} has no known value in any silo and is left out",
 }
 
 
 RARE = (
     "column {column!r} is known in fewer than {least} rows of every silo and is left out, as no silo tells of so few: "
-    "lower min_level if they may be told of"
+    "lower min_level (--min-level) if they may be told of"
 )
 
 
@@ -107,7 +108,8 @@ def check_kinds(tidied: Tidied, plan: Plan) -> None:
 def disagreement(name: str, one: str, other: str) -> ValueError:
     """The error about a column that silos recorded differently."""
     return ValueError(
-        f"column {name!r} is {one}, but {other}: record it alike, or name it in categorical, numeric or drop"
+        f"column {name!r} is {one}, but {other}: record it alike, or name it in categorical, numeric or drop "
+        f"({on_command_line('categorical', name)}, {on_command_line('drop', name)})"
     )
 
 
@@ -165,7 +167,7 @@ def class_names(tidied: Tidied, options: Options) -> Classes:
     if is_free_text(levels) and levels.n_unique() > MANY_LEVELS:
         raise ValueError(
             f"silo {tidied.name!r}: the label {options.label!r} has {levels.n_unique()} values in {len(levels)} rows, "
-            "too many for classes; is it the right column, or a number (task='regression')?"
+            "too many for classes; is it the right column, or a number (task='regression', --task regression)?"
         )
     return Classes(tidied.name, sorted_levels(levels.unique().to_list()))
 

@@ -85,7 +85,11 @@ class Tables:
     def too_rare(self) -> str:
         """What `min_level` has to do with columns of which nothing is known."""
         least = self.options.min_level
-        return f", or known in fewer than {least} training rows of every silo (see min_level)" if least > 1 else ""
+        return (
+            f", or known in fewer than {least} training rows of every silo (see min_level, --min-level)"
+            if least > 1
+            else ""
+        )
 
     def about_silent(self, encoding: Encoding, hushed: Collection[str]) -> list[str]:
         """Features that are zero in all rows, and why: no training row shows them, or too few do."""
@@ -95,7 +99,7 @@ class Tables:
         whys = (
             "no training row shows {}: zero in all rows",
             f"fewer than {least} training rows of each silo know {{}}: zero in all rows, as no silo tells of so few; "
-            "lower min_level if they may be told of",
+            "lower min_level (--min-level) if they may be told of",
         )
         return [why.format(", ".join(names)) for names, why in zip(groups, whys, strict=True) if names]
 

@@ -21,7 +21,7 @@ DECIMAL_COMMA = r"^([+-]?\d+),(\d+)$"
 WHOLE = r"^(-?(?:0|[1-9]\d*))\.0*$"
 DATE = r"^(\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4})([ T]\d{1,2}:\d{2}.*)?$"
 DAY = 24 * 60 * 60 * 1e6  # in microseconds
-FROM_DATES = "derive one, such as an age or the days since an event, or leave the column out with drop="
+FROM_DATES = "derive one, such as an age or the days since an event, or leave the column out with drop= (--drop)"
 TELLING = 5  # in fewer rows "all" and "most" would tell about single people
 MOSTLY = 0.8  # so large a share of numbers makes other cells mistakes
 
@@ -118,7 +118,7 @@ def tidy_values(raw: pl.Series, wanted: Kind | None, missing: Sequence[Any], whe
         return known("date" if wanted is None else wanted, raw.cast(pl.String))
     if dtype == pl.Null:
         return "empty", raw.cast(pl.String)
-    raise TypeError(f"{where.column} holds {dtype}, not numbers or text: leave it out with drop=")
+    raise TypeError(f"{where.column} holds {dtype}, not numbers or text: leave it out with drop= (--drop)")
 
 
 def days(raw: pl.Series) -> pl.Series:
@@ -296,7 +296,20 @@ def without_columns(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame
 def tidy_label(raw: pl.Series, options: Options, where: Where) -> pl.Series:
     """The label as numbers or as names of classes; null where there is none."""
     wanted: Kind | None = "numeric" if options.task == "regression" and not raw.dtype.is_temporal() else None
+    if wanted == "numeric" and raw.dtype == pl.String:
+        check_amounts(nameless(raw), where)
     kind, label = tidy_column(raw, wanted, options.missing.get(options.label, ()), where)
     if kind == "date":
         raise ValueError(f"{where.column} holds dates, which cannot be a label: derive a number or a class")
     return label
+
+
+def check_amounts(raw: pl.Series, where: Where) -> None:
+    """Refuse a label without any number in a regression: it is the task that does not fit, not the cells."""
+    text = raw.str.strip_chars()
+    known = text.filter(~text.str.to_lowercase().is_in(MISSING_WORDS)).drop_nulls()
+    if len(known) and not number_like(known):
+        said = f"{where.column} is the label and holds no numbers, but {known[0]!r}, so that it is no regression"
+        raise WrongField(
+            ("data", "task"), f"{said}: leave the task out, or say 'classification' (--task classification)"
+        )
