@@ -1,11 +1,18 @@
 """Derived columns: arithmetic on numbers and dates, and nothing else."""
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from confrere.cli.check import check
+from confrere.cli.predict import rows_of
+from confrere.cli.train import train
 from confrere.data.derive import derived
 
 TABLE = pl.DataFrame({
@@ -75,6 +82,41 @@ def test_the_label_and_the_silos_are_neither_replaced_nor_used(tmp_path, formula
     for derive in ({"": formulas}, {"a": formulas}):
         with pytest.raises(ValueError, match=words):
             chosen_silos(Choice((str(tmp_path / "p.csv"),), label="ill", silo="clinic", derive=derive))
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study.toml with a derived column, and its data."""
+    rows = pl.DataFrame({"months": np.arange(400, 440), "ill": ["no", "yes"] * 20, "ward": ["a", "a", "b", "b"] * 10})
+    rows.write_csv(tmp_path / "p.csv")
+    data = '[data]\npath = "p.csv"\nlabel = "ill"\nsilo = "ward"\nfeatures = ["age"]\nmin_level = 4\n'
+    (tmp_path / "study.toml").write_text(f'{data}[derive]\nage = "months / 12"\n')
+    return tmp_path / "study.toml"
+
+
+def test_check_takes_a_study_file_in_place_of_data(study, capsys):
+    check([str(study)], json=True)
+    assert json.loads(capsys.readouterr().out)["features"] == ["age"]
+    with pytest.raises(typer.Exit):
+        check([str(study)], "ill")
+    assert "study.toml says which data: write what --label would say into its [data]" in capsys.readouterr().err
+    study.write_text(study.read_text().replace("months / 12", "month / 12"))
+    with pytest.raises(typer.Exit):
+        check([str(study)])
+    assert "line 8: derive.age: silo 'a': age = " in capsys.readouterr().err
+
+
+def test_train_keeps_what_a_study_file_derives_so_that_predict_derives_it_too(study, monkeypatch, tmp_path):
+    kept = {}
+    answer = SimpleNamespace(to_dict=dict)
+    monkeypatch.setattr("confrere.cli.train.start_jax", lambda: None)
+    monkeypatch.setattr("confrere.cli.train.personal_answer", lambda *given: answer)
+    monkeypatch.setattr("confrere.saved.save_model", lambda made, silos, out, config, replace: kept.update(config))
+    train([str(study)], "a", tmp_path / "model", json=True)
+    assert kept["overridden"] == {"features": "age", "derived": "age"}
+    assert (kept["min_level"], kept["derive"]) == (4, {"age": "months / 12"})
+    saved = SimpleNamespace(manifest={"config": kept}, model=SimpleNamespace(user="a"))
+    assert rows_of(saved, study.with_name("p.csv"))["age"][8] == 34
 
 
 def test_a_label_that_a_table_lacks_can_be_made():

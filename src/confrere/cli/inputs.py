@@ -1,17 +1,22 @@
 """The options that say which data: shared by `check`, `compare` and `train`."""
 
 import csv
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
 
 MIN_LEVEL = 5  # as in study.toml
-Data = Annotated[
+DATA = (
+    "A table with a column of silos, a folder or several files (one silo each), or a data set: titanic, heart_disease, "
+    "breast_cancer, diabetes"
+)
+Data = Annotated[list[str], typer.Argument(help=f"{DATA}.", show_default=False)]
+DataOrStudy = Annotated[
     list[str],
     typer.Argument(
-        help="A table with a column of silos, a folder or several files (one silo each), or a data set: titanic, "
-        "heart_disease, breast_cancer, diabetes.",
-        show_default=False,
+        help=f"{DATA}; or a study.toml that says which data, and how columns are derived.", show_default=False
     ),
 ]
 Label = Annotated[str | None, typer.Option(help="The column to be predicted.", show_default=False)]
@@ -58,6 +63,35 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no notes.")]
 
 
+def is_study(data: Sequence[str]) -> bool:
+    """Whether a study.toml was named in place of data."""
+    return len(data) == 1 and data[0].endswith(".toml")
+
+
+def silos_of(data: Sequence[str], choice: Any) -> Any:
+    """The silos of a choice; mistakes of a study.toml are told with line and field."""
+    from confrere.data.choose import chosen_silos
+
+    if not is_study(data):
+        return chosen_silos(choice)
+    from confrere.runs.config import told_by_line
+
+    with told_by_line(Path(data[0])):
+        return chosen_silos(choice)
+
+
+def choice_in(file: str, given: Any) -> Any:
+    """The choice that a study.toml describes in [data] and [derive]; options that say it, too, are refused."""
+    from confrere.runs.config import read_config
+
+    said = [name for name in ("label", "silo", "silos", "exclude", "features") if getattr(given, name)]
+    said += [name for name, value in given.options.items() if (name, value) != ("min_level", MIN_LEVEL)]
+    if said:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in said)
+        raise ValueError(f"{file} says which data: write what {options} would say into its [data]")
+    return read_config(file).choice()
+
+
 def choice_of(
     data: list[str], label: str | None, silo: str | None, only: list[str] | None, exclude: list[str] | None,
     features: list[str] | None, drop: list[str] | None, categorical: list[str] | None, missing: list[str] | None,
@@ -71,7 +105,8 @@ def choice_of(
         "scale": None if scale == "shared" else scale, "min_level": min_level,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value}
-    return Choice(tuple(data), label, silo, apart(only), apart(exclude), apart(features), given)
+    choice = Choice(tuple(data), label, silo, apart(only), apart(exclude), apart(features), given)
+    return choice_in(data[0], choice) if is_study(data) else choice
 
 
 def apart(words: list[str] | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ Algorithm = Literal["auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tu
 
 
 def train(
-    data: inputs.Data,
+    data: inputs.DataOrStudy,
     user: Annotated[str, typer.Option(help="The silo for which the model is made.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
     label: inputs.Label = None,
@@ -51,12 +51,12 @@ def train(
         choice = inputs.choice_of(
             data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
         )
-        from confrere.data.choose import check_user, chosen_silos
+        from confrere.data.choose import check_user
         from confrere.saved.folder import check_target
 
-        check_model(algorithm, model)
+        check_model(algorithm, model, prevalence)
         check_target(out, force)  # before anything is trained
-        silos = chosen_silos(choice)
+        silos = inputs.silos_of(data, choice)
         check_user(user, silos.names, choice)
         start_jax()
         from confrere.saved import save_model
@@ -68,9 +68,10 @@ def train(
             "data": list(data),
             "test": test,
             "seed": seed,
-            "scale": scale,
-            "min_level": min_level,
+            "scale": choice.options.get("scale", "shared"),
+            "min_level": choice.options["min_level"],
             "overridden": choice.overridden | decided(algorithm, model, prevalence),
+            "derive": choice.formulas(user),
         }
         folder = save_model(answer, silos, out, config, replace=force)
         if json:
@@ -79,13 +80,15 @@ def train(
             show(answer, silos, folder, quiet)
 
 
-def check_model(algorithm: str, model: str) -> None:
-    """Refuse a network where only linear models can be had."""
+def check_model(algorithm: str, model: str, prevalence: float | None) -> None:
+    """Refuse a network where only linear models can be had, and a prevalence where nothing heeds it."""
     if model == "mlp" and algorithm == "ridge_local":
         raise ValueError(
             "--algorithm ridge_local is for linear models only, as networks have no ridge optimum: "
             "name another algorithm, or leave --model mlp out"
         )
+    if prevalence is not None and (model, algorithm) != ("linear", "auto"):
+        raise ValueError("--prevalence is heeded by --algorithm auto with --model linear only: leave it out")
 
 
 def decided(algorithm: str, model: str, prevalence: float | None) -> dict[str, str]:

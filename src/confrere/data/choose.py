@@ -33,8 +33,17 @@ class Choice:
     @property
     def overridden(self) -> dict[str, str]:
         """What the person decided about silos and features, in words."""
-        chosen = {"silos": self.silos, "without": self.exclude, "features": self.features}
+        derived = dict.fromkeys(name for formulas in self.derive.values() for name in formulas)
+        chosen = {
+            "silos": self.silos, "without": self.exclude, "features": self.features,
+            "left out": self.options.get("drop", ()), "derived": derived,
+        }  # fmt: skip
         return {name: ", ".join(values) for name, values in chosen.items() if values}
+
+    def formulas(self, silo: str, label: bool = False) -> dict[str, str]:
+        """The derived columns of a silo, with or without the label; a formula of its own comes before that of all."""
+        both = {**self.derive.get("", {}), **self.derive.get(silo, {})}
+        return {name: formula for name, formula in both.items() if label or name != self.label}
 
 
 def data_sets() -> dict[str, Callable[[], Silos]]:
@@ -62,11 +71,11 @@ def chosen_silos(choice: Choice) -> Silos:
 
 
 def with_derived(raw: Raw, choice: Choice, names: Sequence[str]) -> Raw:
-    """A silo's table with its derived columns; a formula of its own comes before that of all."""
+    """A silo's table with its derived columns."""
     for silo in choice.derive:
         if silo and silo not in names:
             raise WrongField(("derive", silo), f"there is no silo {silo!r}{did_you_mean(silo, names)}")
-    formulas = {**choice.derive.get("", {}), **choice.derive.get(raw.name, {})}
+    formulas = choice.formulas(raw.name, label=True)
     if not formulas:
         return raw
     try:

@@ -96,10 +96,8 @@ class Config(Part):
     @property
     def overridden(self) -> dict[str, str]:
         """What the person decided about silos, features and the model, in words."""
-        made = list(dict.fromkeys(n for k, v in self.derive.items() for n in (v if isinstance(v, dict) else [k])))
-        model = self.study.model if self.study.model != StudyPart().model else ""
-        more = {"left out": ", ".join(self.data.drop), "derived": ", ".join(made), "model": model}
-        return self.choice().overridden | {name: value for name, value in more.items() if value}
+        model = self.study.model
+        return self.choice().overridden | ({"model": model} if model != StudyPart().model else {})
 
     def beside(self, folder: Path) -> "Config":
         """The same with paths that hold wherever it is read: those of files are taken from a folder."""
