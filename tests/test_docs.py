@@ -33,10 +33,14 @@ def commands() -> list[str]:
 def test_python_on_a_page_runs(page, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
+    promised: list[str] = []
     for name, text in blocks("python"):
         if name == page:
             exec(compile(text, name, "exec"), namespace)
-    assert "Traceback" not in capsys.readouterr().err
+            promised += re.findall(r"print\(.*\)  # (.*), \.\.\.$", text, re.MULTILINE)
+    shown = capsys.readouterr()
+    assert "Traceback" not in shown.err
+    assert all(words in shown.out for words in promised), promised
 
 
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("confrere")])
