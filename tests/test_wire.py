@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import confrere as cf
-from confrere.algorithms import EVIDENCE_ROUNDS
+from confrere.algorithms.borrowing import EVIDENCE_ROUNDS
 from confrere.answers.trials import FOLDS
 from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.borrowing.summary import Summary

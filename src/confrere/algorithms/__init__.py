@@ -34,7 +34,7 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
 from confrere.algorithms.adaptive import fedopt
 from confrere.algorithms.baselines import fedavg, fedsgd, local, ridge_local
 from confrere.algorithms.beside import ditto, fine_tuned
-from confrere.algorithms.borrowing import EVIDENCE_ROUNDS, evidence
+from confrere.algorithms.borrowing import evidence
 from confrere.algorithms.clusters import clustered, ifca
 from confrere.algorithms.context import featurised
 from confrere.algorithms.controlled import scaffold, waffle

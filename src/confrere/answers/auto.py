@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.algorithms import EVIDENCE_ROUNDS, evidence
+from confrere.algorithms.borrowing import EVIDENCE_ROUNDS, evidence
 from confrere.answers import words
 from confrere.answers.worth import Doubts, doubts_about
 from confrere.borrowing.candidates import CANDIDATES, Verdict, second_class

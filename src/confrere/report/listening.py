@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from confrere.algorithms import EVIDENCE_ROUNDS
+from confrere.algorithms.borrowing import EVIDENCE_ROUNDS
 from confrere.answers import words
 from confrere.answers.answer import RELEVANT, Answer
 from confrere.history import row_for
