@@ -1,0 +1,139 @@
+"""The benchmark of the WAFFLE paper: its cells, its store, its table, its command, and the numbers it must reach."""
+
+import json
+
+import numpy as np
+import pytest
+
+from confrere.reproduce.waffle import table
+from confrere.reproduce.waffle.cells import Cell, Store, facts, run_cell
+from confrere.reproduce.waffle.methods import METHODS, TABLE_1, chosen
+from confrere.reproduce.waffle.published import published
+from confrere.reproduce.waffle.setting import DISTRIBUTIONS, Setting, check, silos_of
+from tests.test_cli import confrere
+
+TINY = Setting(agents=3, rows=20, rounds=2, lr=0.01)
+
+
+def curve(*accuracy, validation=None, weights=None) -> Cell:
+    values = np.array(accuracy)
+    return Cell(values, np.array(validation) if validation else values, 1 - values, weights, 1.5)
+
+
+def test_a_cell_comes_back_from_the_store_as_it_went_in(tmp_path):
+    store = Store(tmp_path)
+    about = facts(TINY, "waffle", METHODS["waffle"](TINY))
+    cell = curve(0.1, 0.5, 0.4, weights=np.array([[0.5, 0.3, 0.2], [0.6, 0.2, 0.2]]))
+    assert store.get(about) is None
+    store.put(about, cell)
+    found = store.get(about)
+    for one, two in zip(cell, found, strict=True):
+        np.testing.assert_array_equal(one, two)
+    alone = facts(TINY, "local", METHODS["local"](TINY))
+    store.put(alone, curve(0.1, 0.2, 0.3))
+    assert store.get(alone).weights is None
+
+
+def test_a_damaged_cell_is_computed_again(tmp_path):
+    store = Store(tmp_path)
+    about = facts(TINY, "local", METHODS["local"](TINY))
+    store.put(about, curve(0.1, 0.2, 0.3))
+    store.path(about).write_bytes(b"PAR1 but no more")
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert store.get(about) is None
+
+
+def test_whatever_determines_a_cell_is_in_its_name(tmp_path):
+    store = Store(tmp_path)
+    others = [TINY._replace(seed=2), TINY._replace(lr=0.02), TINY._replace(distribution="B"), TINY._replace(rows=21)]
+    paths = {store.path(facts(one, "waffle", METHODS["waffle"](one))) for one in [TINY, *others]}
+    paths.add(store.path(facts(TINY, "waffle_raw", METHODS["waffle_raw"](TINY))))
+    assert len(paths) == 6
+
+
+def test_best_last_chosen_and_the_first_round_that_is_nearly_there():
+    cell = curve(0.1, 0.6, 0.9, 0.795, 0.8, validation=[0, 0.9, 0.5, 0.9, 0.1])
+    assert (table.best(cell), table.last(cell), table.chosen(cell)) == (0.9, 0.8, 0.6)
+    assert table.rounds_to_99(cell) == 2
+
+
+def test_the_table_has_what_was_published():
+    entry = table.of_method("mnist", "A*", "waffle", [curve(0, 0.5, 0.7), curve(0, 0.6, 0.5)])
+    assert entry["best"] == pytest.approx({"mean": 0.65, "std": 0.05})
+    assert entry["published"] == 0.9799
+    assert published("mnist", "B", "ditto") is None
+
+
+def test_every_method_makes_a_recipe_in_every_setting():
+    for name, method in METHODS.items():
+        for setting in (TINY, TINY._replace(model="lenet5"), TINY._replace(data="cifar10", model="dla")):
+            assert facts(setting, name, method(setting))["method"] == name
+
+
+def test_methods_are_chosen_by_name():
+    assert chosen(()) == tuple(TABLE_1)
+    assert chosen(("all",)) == tuple(METHODS)
+    with pytest.raises(ValueError, match="there is no method 'wafle'"):
+        chosen(("wafle",))
+
+
+def test_settings_that_mean_nothing_are_refused():
+    with pytest.raises(ValueError, match=r"distribution must be one of A, B, C, A\*, B\*, not 'D'"):
+        check(TINY._replace(distribution="D"))
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    first = table.run_table(TINY, ["B"], ["local", "fedavg"], [1], store)
+    ran = []
+    monkeypatch.setattr(table, "run_cell", lambda setting, method, *rest: ran.append(method) or first["B"]["local"][0])
+    again = table.run_table(TINY, ["B"], ["local", "fedavg", "scaffold"], [1], store)
+    assert ran == ["scaffold"]
+    np.testing.assert_array_equal(again["B"]["fedavg"][0].accuracy, first["B"]["fedavg"][0].accuracy)
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_local_looks_at_alices_rows_alone():
+    silos = silos_of(TINY._replace(distribution="B*"))
+    assert run_cell(TINY, "local", silos).weights is None
+    assert run_cell(TINY, "fedavg", silos).weights == pytest.approx(np.full((2, 3), 1 / 3))
+
+
+@pytest.mark.usefixtures("shared_data")
+def test_the_command_prints_the_paper_s_table_as_json(tmp_path):
+    words = "reproduce waffle --distribution C --rows 20 --agents 3 --rounds 2 --seeds 2 --methods local,waffle --json"
+    done = confrere(*words.split(), "--store", str(tmp_path / "cells"), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["seeds"] == [1, 2]
+    assert set(report["cells"]) == {"C"}
+    for method, said in (("local", 0.9854), ("waffle", 0.99)):
+        cell = report["cells"]["C"][method]
+        assert cell["published"] == said
+        assert 0 <= cell["last"]["mean"] <= cell["best"]["mean"] <= 1
+        assert {"mean", "std"} == set(cell["chosen"])
+    assert len(list((tmp_path / "cells").glob("*.parquet"))) == 4
+    assert {p.name for p in tmp_path.glob("*.png")} == {
+        "waffle-mnist-softmax-C-accuracy.png", "waffle-mnist-softmax-C-weights.png",
+    }  # fmt: skip
+
+
+BANDS = {  # of an independent program: mean of three seeds, 10 agents x 200 rows, best of 100 rounds
+    "A": {"local": 0.789, "fedavg": 0.886, "scaffold": 0.886, "weight_erosion": 0.869, "waffle": 0.876},
+    "B": {"local": 0.949, "fedavg": 0.903, "scaffold": 0.905, "weight_erosion": 0.959, "waffle": 0.956},
+    "C": {"local": 0.887, "fedavg": 0.846, "scaffold": 0.848, "weight_erosion": 0.916, "waffle": 0.916},
+    "A*": {"local": 0.789, "fedavg": 0.271, "scaffold": 0.271, "weight_erosion": 0.781, "waffle": 0.766},
+    "B*": {"local": 0.949, "fedavg": 0.357, "scaffold": 0.379, "weight_erosion": 0.949, "waffle": 0.937},
+}
+
+
+@pytest.mark.usefixtures("shared_data")
+@pytest.mark.slow
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_the_small_setting_is_within_three_points_of_the_independent_program(distribution):
+    setting = Setting(rows=200, lr=0.01)
+    cells = table.run_table(setting, [distribution], list(BANDS["A"]), [1, 2, 3], Store(None))
+    report = table.table_report(setting, cells, [1, 2, 3])["cells"][distribution]
+    found = {method: report[method]["best"]["mean"] for method in BANDS[distribution]}
+    assert found == pytest.approx(BANDS[distribution], abs=0.03)
