@@ -218,3 +218,26 @@ def hospitals(
             print_json(report)
         else:
             show_hospitals(report)
+
+
+@app.command("methods", epilog="Example: confrere reproduce methods --seeds 10")
+def methods(
+    seeds: Annotated[int, typer.Option(min=1, help="Random splits of every silo into halves.")] = 10,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Every method on real silos, each tuned: groups of Titanic passengers, and four hospitals.
+
+    Heart disease is read from CONFRERE_DATA, else downloaded. Differences are with training alone at its best.
+    """
+    with for_people():
+        start_jax()
+        from confrere.cli.comparison_tables import show_every_method
+        from confrere.reproduce.every_method import every_method as run
+
+        with progress_bar("Experiments", hidden=quiet or json) as progress:
+            report = run(seeds, progress)
+        if json:
+            print_json(report)
+        else:
+            show_every_method(report)
