@@ -18,22 +18,15 @@ def show_every_method(report: dict[str, Any]) -> None:
     """One table per setting, the lowest log-loss first; differences are with training alone."""
     for name, rows in report["settings"].items():
         order = sorted(rows, key=lambda method: rows[method]["log_loss"]["mean"])
-        lines = [
-            [
-                method,
-                *(cell for found in rows[method].values() for cell in (f"{found['mean']:.4f}", interval_of(found))),
-            ]
-            for method in order
-        ]
+        lines = [[method, *columns(rows[method], method == report["alone"])] for method in order]
         titles = [text for metric in rows[order[0]] for text in (named(metric), f"minus {report['alone']}")]
         show(f"{name}: mean over users and {report['seeds']} splits, 95 % intervals", ["method", *titles], lines)
 
 
-def interval_of(found: dict[str, Any]) -> str:
-    """A difference with its interval, if there is one."""
-    if found["low"] is None:
-        return signed(found["difference"]) if found["difference"] else ""
-    return with_interval(found)
+def columns(row: dict[str, Any], is_alone: bool) -> list[str]:
+    """Metric by metric, the mean and the difference with its interval."""
+    pairs = ((f"{found['mean']:.4f}", "" if is_alone else with_interval(found)) for found in row.values())
+    return [text for pair in pairs for text in pair]
 
 
 def show_means(title: str, users: dict[str, Any]) -> None:
