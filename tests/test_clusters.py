@@ -215,7 +215,6 @@ def test_without_disagreement_clustered_is_fedavg():
         (cf.clustered, {"eps1": "small"}, "eps1"),
         (cf.clustered, {"gamma": -0.1}, "gamma"),
     ],
-    ids=str,
 )
 def test_what_makes_no_sense_for_clusters_is_refused(make, how, word):
     with pytest.raises(ValueError, match=word):

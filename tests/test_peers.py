@@ -188,7 +188,6 @@ def test_a_silo_without_rows_changes_nothing_and_has_a_model(make):
         (cf.fedfomo, {"every": 1}, "every must be 2 or more"),
         (cf.fedfomo, {"every": 0}, "every"),
     ],
-    ids=str,
 )
 def test_what_makes_no_sense_for_peers_is_refused(make, how, word):
     with pytest.raises(ValueError, match=word):
