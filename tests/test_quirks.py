@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import confrere as cf
 from confrere.data.overview import overview, told
+from confrere.data.quirks import quirks
 
 
 def quirks_of(label, x=None, **options):
@@ -31,6 +32,11 @@ def test_of_three_classes_a_rare_one_hardly_counts_in_accuracy():
     (said,) = quirks_of(["u"] * 50 + ["v"] * 45 + ["w"] * 5)
     assert said.startswith("a: skewed labels, w in 5 of 100 rows (5%): they hardly count in accuracy, so look at")
     assert "the other" not in said
+
+
+def test_one_row_is_in_the_singular():
+    silo = {"rows": 1, "label": {"no": 1, "yes": 0}, "columns": {}}
+    assert quirks({"silos": {"a": silo}, "least": 5})[0].startswith("a: the only row is of one class (no)")
 
 
 def test_how_many_classes_are_small_is_not_told():

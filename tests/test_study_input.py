@@ -68,6 +68,7 @@ def test_an_algorithm_without_numbers_has_one_candidate():
         ([cf.local], {"lr": [float("nan")]}, "finite"),
         ([cf.local], {"lr": "fast"}, "must be a number"),
         ([cf.local], {"lr": [-1.0]}, "lr"),
+        ([cf.evidence], {"candidates": [1, 2]}, "the grid of evidence: candidates must be some of"),
     ],
     ids=[
         "twice",
@@ -80,6 +81,7 @@ def test_an_algorithm_without_numbers_has_one_candidate():
         "nan",
         "word",
         "negative",
+        "no-names",
     ],
 )
 def test_what_cannot_be_right_is_refused(algorithms, grid, words):

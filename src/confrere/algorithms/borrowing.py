@@ -31,11 +31,11 @@ def evidence(
         raise ValueError(f"share must be one of {', '.join(SHARES)}, not {share!r}")
     if share == "sum" and user is None:
         raise ValueError("share='sum' needs a user: what is summed cannot be taken apart for everybody")
-    unknown = [name for name in candidates if name not in (*CANDIDATES, *LOCAL)]
-    if unknown or not candidates or isinstance(candidates, str):
+    named = () if isinstance(candidates, str) or not isinstance(candidates, Sequence) else candidates
+    if not named or any(name not in (*CANDIDATES, *LOCAL) for name in named):
         raise ValueError(f"candidates must be some of {', '.join((*CANDIDATES, *LOCAL))}, not {candidates!r}")
     check_counts(min_cell=min_cell)
-    static = {"share": share, "min_cell": min_cell, "candidates": tuple(candidates)}
+    static = {"share": share, "min_cell": min_cell, "candidates": tuple(named)}
     return Recipe.of(_evidence, "evidence", static, whole=True, user=user)._replace(rounds=EVIDENCE_ROUNDS)
 
 

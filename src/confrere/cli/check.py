@@ -84,29 +84,36 @@ def show(report: dict[str, Any]) -> None:
             ", ".join(lacking(silo)) or "none",
         )
     screen.print(table)
-    columns = Table(
-        title="Columns: missing values by silo, and what was made of them",
-        caption=f"{few}: too few to give the number",
-    )
-    for title in ("Column", "Kind", "Missing", "Became"):
+    columns = Table(title="Columns: missing values by silo", caption=f"{few}: too few to give the number")
+    for title in ("Column", "Kind", "Missing"):
         columns.add_column(title)
-    for column in dict.fromkeys(c for silo in report["silos"].values() for c in silo["columns"]):
+    for column in names_of_columns(report):
         found = {name: silo["columns"].get(column) for name, silo in report["silos"].items()}
         kind = next(f["kind"] for f in found.values() if f)
-        columns.add_row(column, kind, gaps(found, few), became(column, report["made"].get(column), report["features"]))
+        columns.add_row(column, kind, gaps(found, few))
     screen.print(columns)
+    if report["made"]:
+        made = Table("Column", "Became", title="Columns: made alike in all silos")
+        for column in names_of_columns(report):
+            made.add_row(column, became(column, report["made"].get(column)))
+        screen.print(made)
 
 
-def became(column: str, made: dict[str, Any] | None, features: list[str]) -> str:
+def names_of_columns(report: dict[str, Any]) -> list[str]:
+    """The columns of all silos, each once."""
+    return list(dict.fromkeys(column for silo in report["silos"].values() for column in silo["columns"]))
+
+
+def became(column: str, made: dict[str, Any] | None) -> str:
     """What was made of a column so that silos agree: whether it was scaled, and its features of zeros and ones.
 
-    >>> became("sex", {"how": "zeros and ones", "features": ["sex=f", "sex=m", "sex=missing"]}, [])
+    >>> became("sex", {"how": "zeros and ones", "features": ["sex=f", "sex=m", "sex=missing"]})
     'zeros and ones: f, m, missing'
-    >>> became("age", {"how": "scaled alike", "features": ["age", "age=missing"]}, []), became("note", None, [])
+    >>> became("age", {"how": "scaled alike", "features": ["age", "age=missing"]}), became("note", None)
     ('scaled alike; zeros and ones: missing', 'left out')
     """
     if made is None:
-        return "as it is" if column in features else "left out"
+        return "left out"
     marks = [name.removeprefix(f"{column}=") for name in made["features"] if name != column]
     more = f" and {len(marks) - MOST_NAMED} more" if len(marks) > MOST_NAMED else ""
     ones = [f"zeros and ones: {', '.join(marks[:MOST_NAMED])}{more}"] if marks else []

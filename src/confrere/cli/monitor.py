@@ -130,7 +130,7 @@ def show(saved: Any, found: Any) -> None:
         table.add_row(moved.feature, f"{moved.index:.3f}", f"{moved.chance:.3g}", moved.movement)
     screen.print(table)
     if found.labels:
-        labels = Table(title=f"Predicted and observed, in the {found.labelled} rows with a label")
+        labels = Table(title=f"Predicted and observed, in the {plural(found.labelled, 'row')} with a label")
         for title in ("Label", "In training", "Predicted", "Observed", "z"):
             labels.add_column(title, justify="left" if title == "Label" else "right")
         for told in found.labels:

@@ -198,7 +198,7 @@ def told_of(group: Group, classes: bool) -> tuple[str, str]:
 def digits_apart(predicted: float, end: float | None, classes: bool) -> int:
     """How many digits more than usual tell a prediction from the end of an interval, at most 3.
 
-    >>> digits_apart(0.436, 0.444, True), digits_apart(0.436, 0.438, True)
+    >>> digits_apart(0.42, 0.444, True), digits_apart(0.436, 0.438, True)
     (0, 1)
     """
     shown = (lambda v, n: number(100 * v, n)) if classes else (lambda v, n: number(v, 2 + n))

@@ -20,7 +20,7 @@ AlgorithmName = Literal[
 Count = Annotated[int, Field(ge=1)]
 ALL = "all"
 ALL_ALONE = "'all' stands alone: say all, or name the silos"
-NOTHING_NAMED = "nothing is named: name one at least, or leave the field out"
+NOTHING_NAMED = "nothing is named: name one at least"
 NAMES = re.compile(r"'([^']*)'")
 KEY = r"""(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
 BEGINNING = re.compile(rf"\s*(\[*)\s*({KEY}(?:\s*\.\s*{KEY})*)")  # of a table or of a field, with its name

@@ -201,7 +201,8 @@ def about_gaps(rows: int, labelled: int) -> list[str]:
     if labelled in (0, rows):
         return []
     rest = f"the other {labelled}" if labelled >= FEWEST else f"the other {labelled}, too few to tell anything"
-    return [f"{rows - labelled} of {rows} rows have no label: predictions were compared with it in {rest}."]
+    have = "has" if rows - labelled == 1 else "have"
+    return [f"{rows - labelled} of {rows} rows {have} no label: predictions were compared with it in {rest}."]
 
 
 def judged_by(moved: Sequence[Moved], labels: Sequence[Told], surprise: float) -> tuple[Verdict, list[str]]:
