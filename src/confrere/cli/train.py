@@ -1,14 +1,13 @@
 """`confrere train`: a personal model for one silo, saved with all that is needed to use and judge it."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from confrere.algorithm_names import AlgorithmName
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax
-
-Algorithm = Literal["auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tuned", "ditto", "weight_erosion"]
 
 
 def train(
@@ -17,7 +16,7 @@ def train(
     out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
     label: inputs.Label = None,
     silo: inputs.SiloColumn = None,
-    algorithm: Annotated[Algorithm, typer.Option(help="auto, or an algorithm by its name.")] = "auto",
+    algorithm: Annotated[AlgorithmName, typer.Option(help="auto, or an algorithm by its name.")] = "auto",
     model: inputs.ModelName = "linear",
     prevalence: Annotated[
         float | None,

@@ -10,13 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from confrere.algorithm_names import AlgorithmName
 from confrere.checks import WrongField
 from confrere.data.choose import Choice, data_sets
 from confrere.data.intake.options import did_you_mean
 
-AlgorithmName = Literal[
-    "auto", "ridge_local", "local", "fedavg", "fedsgd", "fine_tuned", "ditto", "weight_erosion"
-]  # fmt: skip
 Count = Annotated[int, Field(ge=1)]
 ALL = "all"
 ALL_ALONE = "'all' stands alone: say all, or name the silos"

@@ -34,6 +34,8 @@ FOR_LINEAR = {
     "auto": "can be compared for linear models only (`confrere train` has it for networks, too)",
     "ridge_local": "is for linear models only, as networks have no ridge optimum",
 }
+FOR_LAYERS = ("fedper", "fedrep")
+OR_NETWORK = 'name others, or take the model "mlp"'
 OR_LINEAR = 'or take the model "linear"'
 Progress = Callable[[int, int], None]
 
@@ -125,6 +127,9 @@ def maker_of(name: str, model: Model) -> Any:
     if model.name == "mlp" and name in FOR_LINEAR:
         others = ", ".join(FOR_NETWORKS)
         raise WrongField(("study", "algorithms"), f"{name} {FOR_LINEAR[name]}: name others ({others}), {OR_LINEAR}")
+    if model.name != "mlp" and name in FOR_LAYERS:
+        said = f"{name} keeps the last layer in the silo, and a linear model has but one: {OR_NETWORK}"
+        raise WrongField(("study", "algorithms"), said)
     return algorithms.evidence if name == "auto" else getattr(algorithms, name)
 
 
