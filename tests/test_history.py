@@ -162,3 +162,25 @@ def test_a_run_may_go_on_with_another_learning_rate():
     for name in ("w", "b"):
         start, slow, fast = (x.personal(1)[name] for x in (h, plain, faster))
         np.testing.assert_allclose(fast - start, 2 * (slow - start), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("user", [None, 1])
+def test_validation_rows_are_measured_beside_test_rows(user):
+    silos = two_class_silos((40, 30, 20)).split(test=0.25, validation=0.25, seed=1)
+    model = cf.models.logistic()
+    history = cf.simulate(cf.fedavg(lr=0.5, batch=8), model, silos, rounds=3, user=user)
+    who = range(len(silos)) if user is None else [user]
+    losses, counts = [], []
+    for i in who:
+        X, y = silos[i].rows("validation")
+        scores = np.asarray(model.apply(history.personal(i), X))
+        losses.append(np.mean(np.log1p(np.exp(-np.where(y == 1, 1, -1) * (scores[:, 1] - scores[:, 0])))))
+        counts.append(len(y))
+    assert history.validation["log_loss"][-1] == pytest.approx(np.average(losses, weights=counts), rel=1e-5)
+    assert history.validation["log_loss"].shape == history.metrics["log_loss"].shape
+    assert history.metrics["log_loss"][-1] != history.validation["log_loss"][-1]
+
+
+def test_without_validation_rows_nothing_is_measured_on_them():
+    history = cf.simulate(cf.fedavg(lr=0.5, batch=8), cf.models.logistic(), two_class_silos(), rounds=1)
+    assert history.validation == {}
