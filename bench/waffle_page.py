@@ -1,0 +1,119 @@
+"""Write `bench/waffle.md` from finished cells: the WAFFLE paper's table as far as it has been run.
+
+    python bench/waffle_page.py bench/waffle-cells
+
+The cells come from `confrere reproduce waffle --store bench/waffle-cells ...`; each says what it was, when it was run
+and how long it took.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from confrere.reproduce.waffle.cells import ABOUT, Cell, from_table
+from confrere.reproduce.waffle.methods import METHODS
+from confrere.reproduce.waffle.setting import DISTRIBUTIONS
+from confrere.reproduce.waffle.table import of_method
+
+PAPERS = ("lenet5", "dla")  # models with which something was published
+PAGE = Path(__file__).with_name("waffle.md")
+HEAD = """# The WAFFLE paper's Table 1, run again
+
+Alice's accuracy: best round on test images (as published) / last round / round chosen on validation images; in
+brackets the published one, and how far `best` is from it, where the model is the paper's. `docs/waffle.md` says
+what all this means, and `bench/waffle_page.py` writes this page from the finished cells.
+"""
+
+
+class Run(NamedTuple):
+    """A finished cell with what it says of itself."""
+
+    about: dict[str, Any]
+    cell: Cell
+
+
+def read(folder: Path) -> list[Run]:
+    """All cells of a folder."""
+    found = []
+    for path in sorted(folder.glob("*.parquet")):
+        about = json.loads(pl.read_parquet_metadata(path)[ABOUT])
+        found.append(Run(about, from_table(pl.read_parquet(path), about)))
+    return found
+
+
+def group_of(run: Run) -> tuple[Any, ...]:
+    """What the cells of one table have in common."""
+    setting = run.about["setting"]
+    return tuple(setting[name] for name in ("data", "model", "agents", "rows", "rounds", "lr", "width"))
+
+
+def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
+    """One table, with the command that makes it."""
+    data, model, agents, rows, rounds, lr, width = group
+    cells: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+    for run in runs:
+        cells[run.about["method"], run.about["setting"]["distribution"]].append(run.cell)
+    seeds = sorted({run.about["setting"]["seed"] for run in runs})
+    wide = "" if width is None else f" --width {width}"
+    command = (
+        f"confrere reproduce waffle --data {data} --distribution all --model {model} --agents {agents} --rows {rows} "
+        f"--rounds {rounds} --lr {lr:g} --seeds {len(seeds)}{wide} --store bench/waffle-cells"
+    )
+    dates = sorted({run.about["date"] for run in runs})
+    minutes = sum(run.cell.seconds for run in runs) / 60
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    said = f"{when}, {minutes:.0f} minutes in all on two cores beside other work, seeds {', '.join(map(str, seeds))}."
+    title = f"## {data}, {model}, {agents} agents x {rows} images, {rounds} rounds, learning rate {lr:g}"
+    methods = [name for name in METHODS if any(key[0] == name for key in cells)]
+    return "\n\n".join(
+        [title, f"```text\n{command}\n```", said, *tables(data if model in PAPERS else "", cells, methods)]
+    )
+
+
+def tables(data: str, cells: dict[tuple[str, str], list[Cell]], methods: Sequence[str]) -> Iterable[str]:
+    """Accuracy, and rounds to 99 % of the last accuracy."""
+    shown = [d for d in DISTRIBUTIONS if any(key[1] == d for key in cells)]
+    stars = [d.replace("*", r"\*") for d in shown]
+    yield table("", stars, [(m, [accuracy(data, d, m, cells.get((m, d))) for d in shown]) for m in methods])
+    yield "Rounds until the accuracy is 99 % of the last one:"
+    yield table("", stars, [(m, [nearly(data, d, m, cells.get((m, d))) for d in shown]) for m in methods])
+
+
+def accuracy(data: str, distribution: str, method: str, cells: Sequence[Cell] | None) -> str:
+    """Three readings, and the published number."""
+    if not cells:
+        return ""
+    entry = of_method(data, distribution, method, cells)
+    best, last, chosen = (100 * entry[name]["mean"] for name in ("best", "last", "chosen"))
+    said = entry["published"]
+    beside = "" if said is None else f" [{100 * said:.2f}, {best - 100 * said:+.2f}]"
+    return f"{best:.2f} / {last:.2f} / {chosen:.2f}{beside}"
+
+
+def nearly(data: str, distribution: str, method: str, cells: Sequence[Cell] | None) -> str:
+    """The mean over seeds of the first round that is nearly there."""
+    return "" if not cells else f"{of_method(data, distribution, method, cells)['rounds_to_99']['mean']:.0f}"
+
+
+def table(corner: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {corner} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    return "\n".join([*lines, *(f"| `{name}` | {' | '.join(found)} |" for name, found in rows)])
+
+
+def write(folder: Path, page: Path = PAGE) -> None:
+    """The page from all cells of a folder, the largest models first."""
+    groups: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
+    for run in read(folder):
+        groups[group_of(run)].append(run)
+    order = sorted(groups, key=lambda group: (str(group[0]) != "mnist", -group[3] * group[4]))
+    page.write_text("\n\n".join([HEAD.rstrip(), *(section(group, groups[group]) for group in order)]) + "\n")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
