@@ -124,9 +124,13 @@ def test_add_adds_the_mean_scaled_by_the_share_of_the_weight_there(x64, deliver)
     inboxes = run(server(cf.weighted(constant(W)), deliver, x=add()), {"x": shared}, {"x": g}, active)
     heard = np.zeros(N, bool)
     for r in range(ROUNDS):
+        before = (W * heard).sum(axis=1, keepdims=True)
         heard |= active[r]
         total = (W * heard).sum(axis=1, keepdims=True)
-        held = held + np.divide(W * active[r], total, where=total > 0, out=np.zeros_like(W)) @ g[r]
+        moves = ((W * active[r]).sum(axis=1, keepdims=True) > 0) & (total > 0)
+        kept = np.where(moves & (before > 0), before / np.where(total > 0, total, 1), 1)
+        share = np.where(moves, W * active[r] / np.where(total > 0, total, 1), 0)
+        held = kept * held + share @ g[r]
         np.testing.assert_allclose(inboxes[r].shared["x"], handed_out(deliver, held), rtol=1e-12, atol=1e-14)
 
 
@@ -166,11 +170,12 @@ def test_each_part_goes_its_own_way(x64):
     inboxes = run(mixer, shared, messages, active)
     held, heard = dict(shared), np.zeros(N, bool)
     for r in range(ROUNDS):
+        before = heard.sum()
         heard |= active[r]
         if active[r].any():
             mean = {name: messages[name][r][active[r]].mean(0) for name in "xcm"}
-            share = active[r].sum() / heard.sum()
-            held = {"x": held["x"] - 0.5 * mean["x"], "c": held["c"] + share * mean["c"], "m": mean["m"]}
+            kept, share = before / heard.sum() if before else 1, active[r].sum() / heard.sum()
+            held = {"x": held["x"] - 0.5 * mean["x"], "c": kept * held["c"] + share * mean["c"], "m": mean["m"]}
         for name in "xcm":
             np.testing.assert_allclose(inboxes[r].shared[name], held[name], rtol=1e-12, atol=1e-14)
 

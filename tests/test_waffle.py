@@ -197,9 +197,9 @@ def scaffold_by_hand(h, o, lr, K, rounds, server_lr, option, here):
 
     N counts the silos heard so far, and a silo's first round is uncorrected; with everybody there that is the paper's.
     """
-    x, c, ci, heard = 0.0, 0.0, np.zeros(len(h)), np.zeros(len(h), bool)
+    x, c, ci, heard = 0.0, 0.0, np.zeros(len(h)), np.zeros(len(h), bool)  # c is the mean of the known variates
     for r in range(rounds):
-        dy, dc = [], []
+        dy = []
         for i in range(len(h)):
             if not here[r][i]:
                 continue
@@ -208,11 +208,10 @@ def scaffold_by_hand(h, o, lr, K, rounds, server_lr, option, here):
                 y = y - lr * (h[i] * (y - o[i]) + correction)
             new = h[i] * (x - o[i]) if option == "I" else (x - y) / (K * lr) - correction
             dy.append(y - x)
-            dc.append(new - ci[i])
             ci[i] = new
         if dy:
             heard |= here[r]
-            x, c = x + server_lr * np.mean(dy), c + len(dy) / heard.sum() * np.mean(dc)
+            x, c = x + server_lr * np.mean(dy), ci[heard].mean()
     return x
 
 
@@ -225,6 +224,18 @@ def test_scaffold_is_algorithm_1_with_a_server_step_and_absent_silos(curved, opt
         history = cf.simulate(recipe, model, silos, rounds=12, metrics=[], record=[], active=here)
         got = float(history.models["w"][0, 0, 0])
     assert got == pytest.approx(scaffold_by_hand(CURVED, OPTIMA, 0.1, 3, 12, 0.7, option, here), abs=1e-12)
+
+
+@pytest.mark.parametrize("option", ["I", "II"])
+def test_scaffold_reaches_the_pooled_optimum_although_silos_come_late_and_are_away(curved, option):
+    silos, model = curved
+    here = np.random.default_rng(5).random((600, 3)) < 0.5
+    here[:10, 2] = False
+    recipe = cf.scaffold(lr=0.1, batch=None, steps=5, option=option)
+    with jax.enable_x64(True):
+        history = cf.simulate(recipe, model, silos, rounds=600, metrics=[], record=[], active=here)
+        found = float(history.models["w"][0, 0, 0])
+    assert found == pytest.approx(np.dot(CURVED, OPTIMA) / np.sum(CURVED), abs=1e-6)
 
 
 def waffle_by_hand(h, o, lr, K, R, variate, distance):
@@ -304,6 +315,20 @@ def test_the_weights_of_a_run_sum_to_one_and_end_at_the_user():
 def test_words_and_numbers_that_mean_nothing_are_refused(given, said):
     with pytest.raises(ValueError, match=said):
         cf.waffle(**{"user": 0, "rounds": 10, "lr": 0.1, **given})
+
+
+def test_a_run_of_another_length_than_the_schedule_is_warned_of():
+    with pytest.warns(UserWarning, match="waffle was made for 10 rounds, .* but the run has 1: say rounds=1"):
+        cf.simulate(cf.waffle(user=0, rounds=10, lr=0.1), LOGISTIC, two_class_silos(), rounds=1, metrics=[])
+
+
+def test_schedules_must_be_functions_and_rounds_above_zero():
+    with pytest.raises(TypeError, match="schedule must be a function of r/R"):
+        cf.waffle(user=0, rounds=10, lr=0.1, schedule=3)
+    with pytest.raises(ValueError, match="rounds must be"):
+        cf.weights.omega(0, 0)
+    with pytest.raises(ValueError, match="rounds must be"):
+        cf.weights.omega(0, None)
 
 
 def test_weights_know_places_only():

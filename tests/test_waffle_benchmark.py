@@ -1,10 +1,12 @@
 """The benchmark of the WAFFLE paper: its cells, its store, its table, its command, and the numbers it must reach."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 
+import confrere as cf
 from confrere.reproduce.waffle import table
 from confrere.reproduce.waffle.cells import Cell, Store, facts, run_cell
 from confrere.reproduce.waffle.methods import METHODS, TABLE_1, chosen
@@ -43,6 +45,31 @@ def test_a_damaged_cell_is_computed_again(tmp_path):
         assert store.get(about) is None
 
 
+def test_a_flipped_bit_is_noticed(tmp_path):
+    store = Store(tmp_path)
+    about = facts(TINY, "waffle", METHODS["waffle"](TINY))
+    cell = curve(0.1, 0.5, 0.4, weights=np.array([[0.5, 0.3, 0.2], [0.6, 0.2, 0.2]]))
+    store.put(about, cell)
+    path, content = store.path(about), store.path(about).read_bytes()
+    for place in range(4, len(content), 41):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 64]) + content[place + 1 :])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = store.get(about)
+        if found is not None:
+            np.testing.assert_array_equal(found.accuracy, cell.accuracy)
+            np.testing.assert_array_equal(found.weights, cell.weights)
+
+
+def test_what_a_schedule_does_is_in_the_name_of_its_cells(tmp_path):
+    store = Store(tmp_path)
+    paths = set()
+    for power in (1, 9):
+        recipe = cf.waffle(user=0, rounds=2, lr=0.1, schedule=lambda t, power=power: (1 - t) ** power)
+        paths.add(store.path(facts(TINY, "mine", recipe)))
+    assert len(paths) == 2
+
+
 def test_whatever_determines_a_cell_is_in_its_name(tmp_path):
     store = Store(tmp_path)
     others = [TINY._replace(seed=2), TINY._replace(lr=0.02), TINY._replace(distribution="B"), TINY._replace(rows=21)]
@@ -55,6 +82,7 @@ def test_best_last_chosen_and_the_first_round_that_is_nearly_there():
     cell = curve(0.1, 0.6, 0.9, 0.795, 0.8, validation=[0, 0.9, 0.5, 0.9, 0.1])
     assert (table.best(cell), table.last(cell), table.chosen(cell)) == (0.9, 0.8, 0.6)
     assert table.rounds_to_99(cell) == 2
+    assert table.rounds_to_99(curve(0.9, 0.2, 0.4, 0.6, 0.6)) == 3  # the untrained model is no round
 
 
 def test_the_table_has_what_was_published():
@@ -73,8 +101,10 @@ def test_every_method_makes_a_recipe_in_every_setting():
 def test_methods_are_chosen_by_name():
     assert chosen(()) == tuple(TABLE_1)
     assert chosen(("all",)) == tuple(METHODS)
-    with pytest.raises(ValueError, match="there is no method 'wafle'"):
-        chosen(("wafle",))
+    assert "fedbn" not in chosen(("all",), "softmax")
+    assert chosen(("local", "local"), "softmax") == ("local",)
+    with pytest.raises(ValueError, match="there is no method 'wafle' for lenet5"):
+        chosen(("wafle",), "lenet5")
 
 
 def test_settings_that_mean_nothing_are_refused():

@@ -7,6 +7,7 @@ not change a bit.
 
 import functools
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,6 +86,7 @@ def simulate(
     rounds = check_rounds(rounds)
     check_types(model, silos)
     recipe = with_places(algorithm, silos)
+    warn_of_length(recipe, rounds)
     user = recipe.hyper.get("user") if user is None else silos.index(user)
     setup, train, test, part = prepare(recipe, model, silos, user, metrics, record, stop)
     key = resume.key if resume is not None else as_key(seed)
@@ -111,6 +113,17 @@ def simulate(
         **recorded(outcome, train, test if isinstance(test, Held) else Held(test, test), everybody=user is None),
     )  # fmt: skip
     return history if resume is None else resume.then(history)
+
+
+def warn_of_length(recipe: Recipe, rounds: int) -> None:
+    """A recipe that was told how long the run is should be run for as long."""
+    planned = recipe.static.get("rounds")
+    if planned is not None and planned != rounds:
+        warnings.warn(
+            f"{recipe.name} was made for {planned} rounds, and its schedule ends there, but the run has {rounds}: say "
+            f"rounds={rounds} in both places",
+            stacklevel=3,
+        )
 
 
 def check_types(model: Model, silos: Silos) -> None:

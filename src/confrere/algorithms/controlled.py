@@ -73,6 +73,7 @@ def waffle(
     if rounds is None:
         raise ValueError("rounds must be a whole number above 0: the rounds of the whole run")
     check_counts(rounds=rounds)
+    weighting.omega(0, rounds, slope, schedule, threshold)  # refuse what is wrong here rather than later
     static = {
         "batch": batch, "epochs": epochs, "steps": steps, "order": order, "rounds": int(rounds), "variate": variate,
         "distance": distance, "option": option, "schedule": schedule, "threshold": threshold,

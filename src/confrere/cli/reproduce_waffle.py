@@ -45,7 +45,7 @@ def waffle(
         from confrere.reproduce.waffle.setting import DISTRIBUTIONS, Setting
         from confrere.reproduce.waffle.table import run_table, table_report
 
-        wanted = chosen(tuple(name.strip() for name in methods.split(",") if name.strip()))
+        wanted = chosen(tuple(name.strip() for name in methods.split(",") if name.strip()), model)
         setting = Setting(data, "A", model, agents, rows, rounds, lr, 1, width)
         which = DISTRIBUTIONS if distribution == "all" else (distribution,)
         numbers = range(1, seeds + 1)
@@ -67,25 +67,25 @@ def waffle(
 
 
 def show(report: dict[str, Any]) -> None:
-    """The table: distributions down, methods across."""
-    methods = list(next(iter(report["cells"].values())))
-    setting = report["setting"]
+    """The table: methods down, distributions across."""
+    setting, seeds = report["setting"], len(report["seeds"])
     table = Table(
         title=f"Alice's accuracy: {setting['data']}, {setting['model']}, {setting['agents']} agents with "
-        f"{setting['rows']} images, {setting['rounds']} rounds, {len(report['seeds'])} seed(s)",
-        caption="best round on test images ± deviation over seeds; last round; round chosen on validation images; "
-        "[published, with LeNet-5 or DLA on all images]",
+        f"{setting['rows']} images, {setting['rounds']} rounds, {seeds} seed{'s' if seeds > 1 else ''}",
+        caption="best round on test images, last round, round chosen on validation images; "
+        "(published, with LeNet-5 or DLA on all images)",
     )
     table.add_column("")
-    for method in methods:
-        table.add_column(method.replace("_", "\n"), justify="right", no_wrap=True)
-    for distribution, row in report["cells"].items():
-        table.add_row(distribution, *(entry(row[method]) for method in methods))
+    for distribution in report["cells"]:
+        table.add_column(distribution, justify="right", no_wrap=True)
+    for method in next(iter(report["cells"].values())):
+        table.add_row(method, *(entry(row[method], seeds) for row in report["cells"].values()))
+        table.add_section()
     console().print(table)
 
 
-def entry(cell: dict[str, Any]) -> str:
-    """One cell in four lines."""
-    said = "" if cell["published"] is None else f"\\[{cell['published']:.3f}]"
-    best = f"{cell['best']['mean']:.3f} ± {cell['best']['std']:.3f}"
-    return f"{best}\n{cell['last']['mean']:.3f}\n{cell['chosen']['mean']:.3f}\n{said}"
+def entry(cell: dict[str, Any], seeds: int) -> str:
+    """One cell in four lines; a deviation where there are several seeds."""
+    best = f"{cell['best']['mean']:.3f}" + (f" ± {cell['best']['std']:.3f}" if seeds > 1 else "")
+    said = "" if cell["published"] is None else f"\n({cell['published']:.3f})"
+    return f"{best}\n{cell['last']['mean']:.3f}\n{cell['chosen']['mean']:.3f}{said}"

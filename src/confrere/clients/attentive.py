@@ -9,8 +9,7 @@ Huang, Chu, Zhou, Wang, Liu, Pei, Zhang: Personalized cross-silo federated learn
 import jax.numpy as jnp
 
 from confrere.clients.batches import Plan
-from confrere.clients.ditto import pulled
-from confrere.clients.gradient import with_l2
+from confrere.clients.gradient import pulled, with_l2
 from confrere.clients.sgd import local_optimizer, train
 from confrere.core import Client, Loss
 

@@ -6,23 +6,10 @@ Li, Hu, Beirami, Smith: Ditto: fair and robust federated learning through person
 model walks through the same batches as the common one.
 """
 
-import jax
-import jax.numpy as jnp
-
 from confrere.clients.batches import Plan
-from confrere.clients.gradient import with_l2
+from confrere.clients.gradient import pulled, with_l2
 from confrere.clients.sgd import local_optimizer, train
-from confrere.core import Client, Loss, Tree
-
-
-def pulled(loss: Loss, anchor: Tree, pull) -> Loss:
-    """loss + pull/2 |params - anchor|^2."""
-
-    def regularised(params, batch):
-        gaps = jax.tree.map(lambda a, b: jnp.sum(jnp.square(a - b)), params, anchor)
-        return loss(params, batch) + pull / 2 * sum(jax.tree.leaves(gaps))
-
-    return regularised
+from confrere.core import Client, Loss
 
 
 def ditto(client: Client, loss: Loss, lr, pull, plan: Plan, l2=None) -> Client:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from confrere.clients.batches import Order, plan_for
-from confrere.core import Client, Loss
+from confrere.core import Client, Loss, Tree
 
 
 def shared_model(inbox, private, data):
@@ -19,6 +19,16 @@ def with_l2(loss: Loss, l2) -> Loss:
 
     def regularised(params, batch):
         return loss(params, batch) + l2 / 2 * sum(jnp.sum(jnp.square(a)) for a in jax.tree.leaves(params))
+
+    return regularised
+
+
+def pulled(loss: Loss, anchor: Tree, pull) -> Loss:
+    """loss + pull/2 |params - anchor|^2."""
+
+    def regularised(params, batch):
+        gaps = jax.tree.map(lambda a, b: jnp.sum(jnp.square(a - b)), params, anchor)
+        return loss(params, batch) + pull / 2 * sum(jax.tree.leaves(gaps))
 
     return regularised
 

@@ -21,8 +21,7 @@ keeps the last theta of training: so a silo that was away has one that goes with
 import jax
 
 from confrere.clients.batches import Plan, everything
-from confrere.clients.ditto import pulled
-from confrere.clients.gradient import with_l2
+from confrere.clients.gradient import pulled, with_l2
 from confrere.clients.sgd import local_optimizer, training
 from confrere.core import Batch, Client, Loss, Tree
 

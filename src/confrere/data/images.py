@@ -33,6 +33,8 @@ class Images(NamedTuple):
 
 def image_silos(images: Images, distribution: str | Split, agents: int, rows: int, seed: int) -> Silos:
     """Silos of images by a distribution of the WAFFLE paper or by a split, each with training and test rows."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a whole number, 0 or more, not {seed!r}")
     if callable(distribution):
         shares, how = by_split(images, distribution, agents, rows, seed), split_name(distribution)
     else:

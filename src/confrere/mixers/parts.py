@@ -38,7 +38,8 @@ def replace() -> Part:
 def add() -> Part:
     """Add the mean, scaled by the share of the weight that took part: c + |S|/N mean(dc), as in SCAFFOLD.
 
-    N counts those who were ever heard: silos that have yet to come change nothing.
+    N counts those who were ever heard. When it grows, what is held is scaled down accordingly, so that a sum of changes
+    stays the mean of what changed: silos that have yet to come count for nothing, and once here as if always there.
     """
 
     def init(held, message):
@@ -46,12 +47,19 @@ def add() -> Part:
 
     def update(mixed, message, held, known, ctx):
         here = present(ctx)
-        known = jnp.where((mixed.mass > 0).any(), known | here, known)
+        now = jnp.where((mixed.mass > 0).any(), known | here, known)
         weights = jnp.ones((1, len(here))) if mixed.weights is None else mixed.weights
-        counted, total = (jnp.where(who, weights, 0).sum(axis=1) for who in (here, known))
-        share = jnp.where(mixed.mass > 0, counted / jnp.where(total > 0, total, 1), 0)
-        grow = lambda h, m: h + (share.reshape(-1, *(1,) * (h.ndim - 1)) * m).astype(h.dtype)  # noqa: E731
-        return jax.tree.map(grow, held, mixed.mean), known
+        before, after, counted = (jnp.where(who, weights, 0).sum(axis=1) for who in (known, now, here))
+        moves = (mixed.mass > 0) & (after > 0)
+        total = jnp.where(after > 0, after, 1)
+        kept = jnp.where(moves & (before > 0), before / total, 1)
+        share = jnp.where(moves, counted / total, 0)
+
+        def grown(h, m):
+            old, new = (a.reshape(-1, *(1,) * (h.ndim - 1)) for a in (kept, share))
+            return (old * h + new * m).astype(h.dtype)
+
+        return jax.tree.map(grown, held, mixed.mean), now
 
     return Part(init, update)
 

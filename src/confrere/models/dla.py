@@ -73,7 +73,7 @@ def _dla(shape: Shape, width: int, norm: Norm, kernel: Kernel) -> Model:
             f"tree{i}": init_tree(keys, norm, a * width, b * width, levels, stride)
             for i, (a, b, levels, stride) in enumerate(TREES)
         }
-        return {**stem, **trees, "linear": init_linear(next(keys), TREES[-1][1] * width, outputs)}
+        return {**stem, **trees, "head": init_linear(next(keys), TREES[-1][1] * width, outputs)}
 
     def forward(params: Tree, X: jax.Array, live: jax.Array | None) -> Layer:
         how = How(norm, kernel, live)
@@ -84,7 +84,7 @@ def _dla(shape: Shape, width: int, norm: Norm, kernel: Kernel) -> Model:
         for i, (_, _, levels, stride) in enumerate(TREES):
             x, more = tree(params[f"tree{i}"], x, how, levels, stride)
             term = term + more
-        return dense_columns(params["linear"], x.mean(axis=(1, 2))).T, term
+        return dense_columns(params["head"], x.mean(axis=(1, 2))).T, term
 
     return image_model(init, forward, "dla", together=norm == "batch")
 

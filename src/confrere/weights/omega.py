@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_numbers
+from confrere.checks import check_numbers, concrete
 from confrere.core import Ctx, Geometry, Weights, present
 
 Schedule = Callable[[jax.Array], jax.Array]  # of r/R, from just above 0 to 1
@@ -59,7 +59,12 @@ def omega(user, rounds, slope=3.2, schedule: Schedule | None = None, threshold: 
     >>> [round(float(a), 3) for a in W[0]]
     [0.41, 0.368, 0.222]
     """
-    check_numbers(slope=slope)
+    check_numbers(slope=slope, rounds=rounds)
+    if concrete(rounds) == 0:
+        raise ValueError("rounds must be above 0: they are those of the whole run")
+    for name, function in (("schedule", schedule), ("threshold", threshold)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{name} must be a function of r/R, such as lambda t: 1 - t, not {function!r}")
     if isinstance(user, str | bool) or user is None:
         raise TypeError(f"weights know silos by their places only: user must be a whole number, not {user!r}")
     personal = sigmoid(slope) if schedule is None else schedule

@@ -4,6 +4,7 @@ A cell is a Parquet file, named by a hash of all that determines it: one line pe
 test and validation rows, her training loss and the weight of every agent. What it was is written in the file, too.
 """
 
+import hashlib
 import io
 import json
 import time
@@ -43,10 +44,16 @@ class Cell(NamedTuple):
 def facts(setting: Setting, method: str, recipe: Recipe) -> dict[str, Any]:
     """All that determines a cell."""
     numbers = {name: float(value) for name, value in recipe.hyper.items()}
+    static = {name: values_of(value) if callable(value) else value for name, value in recipe.static.items()}
     return {
-        "format": FORMAT, "setting": setting.facts(), "method": method, "algorithm": recipe.name,
-        "static": dict(recipe.static), "numbers": numbers,
+        "format": FORMAT, "setting": setting.facts(), "method": method, "algorithm": recipe.name, "static": static,
+        "numbers": numbers,
     }  # fmt: skip
+
+
+def values_of(schedule: Callable[[Any], Any]) -> list[float]:
+    """What a function of the progress gives: a name does not say what it does."""
+    return [float(schedule(t)) for t in np.linspace(0, 1, 101)]
 
 
 def run_cell(setting: Setting, method: str, silos: Silos, progress: Callable[[int, int], None] | None = None) -> Cell:
@@ -82,8 +89,11 @@ class Store:
         if path is None or not path.is_file():
             return None
         try:
-            return from_table(pl.read_parquet(path), json.loads(pl.read_parquet_metadata(path)[ABOUT]))
-        except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as problem:
+            table, said = pl.read_parquet(path), json.loads(pl.read_parquet_metadata(path)[ABOUT])
+            if said["checksum"] != checksum(table):
+                raise ValueError("its checksum is wrong")
+            return from_table(table, said)
+        except (OSError, ValueError, KeyError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as problem:
             warnings.warn(f"{path} is damaged ({problem}): this cell is computed again", stacklevel=2)
             return None
 
@@ -92,10 +102,19 @@ class Store:
         path = self.path(about)
         if path is None:
             return
-        said = {**about, "version": __version__, "seconds": cell.seconds, "date": time.strftime("%Y-%m-%d")}
-        buffer = io.BytesIO()
-        to_table(cell).write_parquet(buffer, metadata={ABOUT: json.dumps(said, default=repr)})
+        table, buffer = to_table(cell), io.BytesIO()
+        said = {
+            **about, "version": __version__, "seconds": cell.seconds, "date": time.strftime("%Y-%m-%d"),
+            "checksum": checksum(table),
+        }  # fmt: skip
+        table.write_parquet(buffer, metadata={ABOUT: json.dumps(said, default=repr)})
         write_whole(path, buffer.getvalue())
+
+
+def checksum(table: pl.DataFrame) -> str:
+    """A hash of what a table holds."""
+    columns = b"".join(name.encode() + table[name].to_numpy().tobytes() for name in table.columns)
+    return hashlib.sha256(columns).hexdigest()
 
 
 def to_table(cell: Cell) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from confrere.core import Recipe
 from confrere.reproduce.waffle.setting import ALICE, Setting
 
 Method = Callable[[Setting], Recipe]
+WITH_NORMS = ("fedbn",)  # methods for models with normalisations
 ALONE = ("local",)  # methods for which Alice's own rows are enough
 
 
@@ -23,7 +24,7 @@ def waffle(setting: Setting, **how: Any) -> Recipe:
 
 
 def weight_erosion(setting: Setting) -> Recipe:
-    """Weight Erosion on updates. The paper's penalties are lost; here the others fade at about 2/3 of the rounds."""
+    """Weight Erosion on updates; the paper's penalties are lost, so they are ours. The size penalty is 0."""
     p_d = EROSION.get((setting.model, setting.distribution), 2 / setting.rounds)
     return algorithms.weight_erosion(ALICE, p_d=p_d, p_s=0.0, form="update", **training(setting), **setting.momentum)
 
@@ -57,27 +58,31 @@ FURTHER: Mapping[str, Method] = {
     "fedprox": lambda s: algorithms.fedprox(**training(s), **s.momentum),
     "fedadam": lambda s: algorithms.fedopt(**training(s), **s.momentum, server_lr=0.01),
     "per_fedavg": lambda s: algorithms.per_fedavg(**training(s), inner_lr=s.lr / 10),
-    "pfedme": lambda s: algorithms.pfedme(**training(s)),
+    "pfedme": lambda s: algorithms.pfedme(**training(s), inner_lr=s.lr / 5),
     "fedper": lambda s: algorithms.fedper(**training(s), **s.momentum, keep=kept(s)),
+    "fedbn": lambda s: algorithms.fedbn(**training(s), **s.momentum),
     "fedrep": lambda s: algorithms.fedrep(**training(s), **s.momentum, keep=kept(s)),
-    "ifca": lambda s: algorithms.ifca(**training(s)),
-    "clustered": lambda s: algorithms.clustered(**training(s)),
-    "fedamp": lambda s: algorithms.fedamp(**training(s)),
-    "fedfomo": lambda s: algorithms.fedfomo(**training(s)),
+    "ifca": lambda s: algorithms.ifca(**training(s), **s.momentum),
+    "clustered": lambda s: algorithms.clustered(**training(s), **s.momentum),
+    "fedamp": lambda s: algorithms.fedamp(**training(s), **s.momentum),
+    "fedfomo": lambda s: algorithms.fedfomo(**training(s), **s.momentum),
     "model_interpolation": lambda s: algorithms.model_interpolation(**training(s)),
-    "data_interpolation": lambda s: algorithms.data_interpolation(ALICE, **training(s)),
-    "featurised": lambda s: algorithms.featurised(**training(s), **s.momentum, context=context(s)),
+    "data_interpolation": lambda s: algorithms.data_interpolation(ALICE, **training(s), **s.momentum),
+    "featurised": lambda s: algorithms.featurised(
+        **training(s), **s.momentum, context=context(s), layer="head" if s.model == "dla" else None
+    ),
     "multi_task": lambda s: algorithms.multi_task(**training(s)),
 }
 
 METHODS: Mapping[str, Method] = {**TABLE_1, **FURTHER}
 
 
-def chosen(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The methods' names: those given, those of Table 1 if none is, or all."""
+def chosen(names: tuple[str, ...], model: str = "dla") -> tuple[str, ...]:
+    """The methods' names: those given, those of Table 1 if none is, or all that the model can have."""
+    possible = [name for name in METHODS if model == "dla" or name not in WITH_NORMS]
     if names == ("all",):
-        return tuple(METHODS)
-    unknown = [name for name in names if name not in METHODS]
+        return tuple(possible)
+    unknown = [name for name in names if name not in possible]
     if unknown:
-        raise ValueError(f"there is no method {unknown[0]!r}; there are all, {', '.join(METHODS)}")
-    return names or tuple(TABLE_1)
+        raise ValueError(f"there is no method {unknown[0]!r} for {model}; there are all, {', '.join(possible)}")
+    return tuple(dict.fromkeys(names)) or tuple(TABLE_1)

@@ -91,4 +91,4 @@ def chosen(cell: Cell) -> float:
 
 def rounds_to_99(cell: Cell) -> int:
     """The first round whose accuracy is 99 % of the last one's."""
-    return int(np.argmax(cell.accuracy >= NEARLY * cell.accuracy[-1]))
+    return 1 + int(np.argmax(cell.accuracy[1:] >= NEARLY * cell.accuracy[-1]))
