@@ -26,6 +26,12 @@ KIN = (
     "fedopt-sgd",
     "per-fedavg-first-order",
     "multi-task-batches",
+    "ifca",
+    "fedamp",
+    "fedopt",
+    "per-fedavg",
+    "featurised",
+    "fedper",
     "clustered",
     "fedfomo",
 )  # of others that are checked at once

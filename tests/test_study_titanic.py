@@ -82,6 +82,7 @@ EVERY_SPLIT = {
     "unequal_sizes": splits.unequal_sizes(),
     "unequal_missingness": splits.unequal_missingness(),
     "dirichlet": splits.dirichlet(),
+    "shards": splits.shards(),
 }
 
 

@@ -148,7 +148,8 @@ def evaluate(setup: Setup, algorithm: Algorithm, state: State, train: Block, tes
 
 def one_round(setup: Setup, algorithm: Algorithm, state: State, train, test, key, active, user):
     """One round and what is kept of it; the state before it, if the stop rule says so."""
-    new, record = algorithm.update(state, train, key, active, observer(setup, user), setup.each)
+    how = {"each": setup.each} if setup.model.serial else {}  # silos side by side are what `update` does by itself
+    new, record = algorithm.update(state, train, key, active, observer(setup, user), **how)
     go_on = jnp.bool_(True)
     if setup.stop:
         go_on = record.observed["fits"]
