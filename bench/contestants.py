@@ -18,16 +18,16 @@ class Contestant(NamedTuple):
     """The peer's environment; None is the interpreter that runs the comparison."""
     rounds: Mapping[str, int] = _NONE
     repeats: Mapping[str, int] = _NONE
-    tasks: tuple[str, ...] = ("L", "S")
+    tasks: tuple[str, ...] = ("L", "S", "C")
 
 
 CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(OURS, "confrere", "ours.py", None),
     Contestant(SKETCH, "the sketch, bare JAX", "sketch.py", None),
-    Contestant("numpy_loop", "plain numpy loop", "peers/numpy_loop.py", "numpy", {"S": 10}),
+    Contestant("numpy_loop", "plain numpy loop", "peers/numpy_loop.py", "numpy", {"S": 10, "C": 3}),
     Contestant("torch_loop", "plain torch loop", "peers/torch_loop.py", "torch", {"S": 3}, {"S": 3}),
     Contestant("torch_vmap", "torch.func.vmap over silos", "peers/torch_vmap.py", "torch"),
-    Contestant("fedjax_loop", "FedJAX", "peers/fedjax_loop.py", "fedjax", {"S": 10}),
+    Contestant("fedjax_loop", "FedJAX", "peers/fedjax_loop.py", "fedjax", {"S": 10, "C": 3}),
     Contestant("pfl_loop", "pfl", "peers/pfl_loop.py", "pfl", {"S": 3}, {"S": 3}),
     Contestant(
         "flower",
@@ -36,6 +36,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
         "flower",
         {"L": 30, "S": 2},
         {"L": 2, "S": 1},
+        ("L", "S"),
     ),
     Contestant(
         "flower_global",
@@ -46,29 +47,38 @@ CONTESTANTS: tuple[Contestant, ...] = (
         {"S": 1},
         ("S",),
     ),
-)
+    Contestant("flower_torch", "Flower simulation", "peers/flower.py", "flower_torch", tasks=("C",)),
+    Contestant(
+        "matrix_product", "a matrix product of as many operations", "peers/matrix_product.py", "numpy", {"C": 20},
+        tasks=("C",),
+    ),
+)  # fmt: skip
 
-QUICK_ROUNDS: Mapping[str, int] = {"L": 10, "S": 1}
+QUICK_ROUNDS: Mapping[str, int] = {"L": 10, "S": 1, "C": 1}
 
 # Milliseconds per round, measured before the library was written: of the sketch, and of each peer beside it.
-_SKETCH_MS: Mapping[str, float] = {"L": 0.087, "S": 8.6}
+_SKETCH_MS: Mapping[str, float] = {"L": 0.087, "S": 8.6, "C": 376}
 _PEER_MS: Mapping[str, Mapping[str, float]] = {
     "numpy_loop": {"L": 0.236, "S": 156},
-    "torch_loop": {"L": 1.60, "S": 1419},
-    "torch_vmap": {"L": 1.34, "S": 23.3},
-    "fedjax_loop": {"L": 2.0, "S": 512},
-    "pfl_loop": {"L": 3.7, "S": 2400},
+    "torch_loop": {"L": 1.60, "S": 1419, "C": 1070},
+    "torch_vmap": {"L": 1.34, "S": 23.3, "C": 973},
+    "fedjax_loop": {"L": 2.0, "S": 512, "C": 3800},
+    "pfl_loop": {"L": 3.7, "S": 2400, "C": 1795},
     "flower": {"L": 103, "S": 100_000},
     "flower_global": {"S": 100_000},
+    "flower_torch": {"C": 1823},
+    "matrix_product": {"C": 62.2},
 }
 
 GOALS: Mapping[str, Mapping[str, float]] = {
     "numpy_loop": {"L": 5, "S": 30},
-    "torch_vmap": {"L": 30, "S": 5},
-    "fedjax_loop": {"L": 40, "S": 100},
-    "pfl_loop": {"L": 80, "S": 400},
+    "torch_vmap": {"L": 30, "S": 5, "C": 4},
+    "fedjax_loop": {"L": 40, "S": 100, "C": 12},
+    "pfl_loop": {"L": 80, "S": 400, "C": 6},
     "flower": {"L": 1000, "S": 10_000},
     "flower_global": {"S": 10_000},
+    "flower_torch": {"C": 5},
+    "matrix_product": {"C": 0.3},
 }
 
 REMARKS: Mapping[tuple[str, str], str] = {

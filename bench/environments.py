@@ -21,6 +21,8 @@ PINS: dict[str, tuple[str, ...]] = {
     "numpy": ("numpy==2.4.6",),
     "torch": ("torch==2.13.0", "numpy==2.4.6"),
     "flower": ("flwr[simulation]==1.41.0", "ray==2.55.1", "numpy==2.4.6"),
+    # Task C wants torch in Flower's clients.
+    "flower_torch": ("flwr[simulation]==1.41.0", "ray==2.55.1", "torch==2.13.0", "numpy==2.4.6"),
     # FedJAX calls functions that later versions of jax have removed; the others are of the same months.
     "fedjax": (
         "fedjax==0.0.17",

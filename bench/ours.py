@@ -4,14 +4,14 @@ import os
 
 import jax
 
-from tasks import Lap, arguments, mean_loss
+from tasks import Lap, arguments, loss_of
 
 jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
 import confrere as cf  # noqa: E402
 from confrere.speed.ours import our_run  # noqa: E402
 
-LAPS = 15
+LAPS = {"C": 5}
 
 
 def main() -> None:
@@ -23,8 +23,8 @@ def main() -> None:
     def run() -> None:
         last[:] = [simulate()]
 
-    lap = Lap().drive(run, LAPS)
-    loss = mean_loss(given.task, last[0]["w"], last[0]["b"])
+    lap = Lap().drive(run, LAPS.get(given.task.name, 15))
+    loss = loss_of(given.task, last[0])
     version = f"{cf.__version__}, jax {jax.__version__}"
     lap.report("confrere", given.task, version, rounds_per_lap=given.rounds, loss=loss)
 

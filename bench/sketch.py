@@ -1,7 +1,7 @@
-"""The sketch that this library grew from: the two tasks as bare JAX programs, with no contract, mask or record.
+"""The sketch that this library grew from: the tasks as bare JAX programs, with no contract, mask or record.
 
 Its ratios to the peers are the least that the library has to reach, so it runs beside them. On task S the silos are
-on one device or on all of them, whichever is faster.
+on one device or on all of them, whichever is faster. Task C is in `sketch_network.py`.
 """
 
 import os
@@ -16,11 +16,12 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from tasks import Lap, Task, arguments, make_data, mean_loss
+from sketch_network import network
+from tasks import Lap, Task, arguments, loss_of, make_data
 
 jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
-LAPS = 15
+LAPS = {"C": 5}
 TRIALS = 3
 
 Run = Callable[[], Any]
@@ -83,10 +84,15 @@ def many_silos(task: Task, rounds: int, devices: int) -> Run:
     return partial(jax.jit(sharded), rows, jax.random.split(jax.random.key(0), rounds))
 
 
-def two_classes(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def named(model: tuple[np.ndarray, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weights and bias by confrere's names."""
+    return {"w": model[0], "b": model[1]}
+
+
+def two_classes(weights: np.ndarray) -> dict[str, np.ndarray]:
     """The sigmoid's weights as a softmax's: half of them for one class, the opposite for the other."""
     half = np.stack([-weights, weights], axis=-1) / 2
-    return half[:-1], half[-1]
+    return named((half[:-1], half[-1]))
 
 
 def seconds(run: Run) -> float:
@@ -104,8 +110,10 @@ def main() -> None:
     """Time the sketch."""
     given = arguments()
     note = ""
-    if given.task.steps == 1:
-        run, model = one_batch(given.task, given.rounds), tuple
+    if given.task.network:
+        run, model = network(given.task, given.rounds), dict
+    elif given.task.steps == 1:
+        run, model = one_batch(given.task, given.rounds), named
     else:
         counts = sorted({1, len(jax.devices())})
         runs = {count: many_silos(given.task, given.rounds, count) for count in counts}
@@ -117,8 +125,8 @@ def main() -> None:
     def play() -> None:
         last[:] = [jax.block_until_ready(run())]
 
-    lap = Lap().drive(play, LAPS)
-    loss = mean_loss(given.task, *model(jax.device_get(last[0])))
+    lap = Lap().drive(play, LAPS.get(given.task.name, 15))
+    loss = loss_of(given.task, model(jax.device_get(last[0])))
     lap.report("sketch", given.task, f"jax {jax.__version__}", rounds_per_lap=given.rounds, loss=loss, note=note)
 
 

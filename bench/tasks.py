@@ -1,6 +1,6 @@
 """The timer, and the contestants' command line. Needs numpy only: every peer's environment imports it.
 
-The tasks and the plain numpy loop are confrere's own (`src/confrere/speed`), which `confrere bench` measures too.
+The tasks and the plain numpy loops are confrere's own (`src/confrere/speed`), which `confrere bench` measures too.
 They are imported from that folder, since the peers' environments do not have confrere.
 
 A contestant is a script with the command line `SCRIPT TASK [--rounds R]` that prints one line of JSON on its
@@ -14,12 +14,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 SPEED = str(Path(__file__).resolve().parents[1] / "src" / "confrere" / "speed")
 sys.path.append(SPEED)
-from two_tasks import TASKS, Task, make_data, mean_loss  # noqa: E402, F401
+from plain_network import network_loss  # noqa: E402
+from timed_tasks import TASKS, Task, make_data, mean_loss  # noqa: E402
 
 # The runner says when it started the process, so that the first round includes the imports.
 _STARTED = float(os.environ.get("BENCH_STARTED", time.time()))
@@ -88,3 +90,10 @@ def arguments(*, threads: bool = False) -> argparse.Namespace:
     given.task = TASKS[given.task]
     given.rounds = given.rounds or given.task.rounds
     return given
+
+
+def loss_of(task: Task, params: Any) -> float:
+    """The loss over all rows of a model with confrere's names: `w` and `b`, or those of LeNet-5's layers."""
+    if task.network:
+        return network_loss(params, *make_data(task))
+    return mean_loss(task, params["w"], params["b"])

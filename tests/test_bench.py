@@ -11,7 +11,7 @@ import pytest
 from confrere.cli.bench import show
 from confrere.speed.measure import Speed, measure
 from confrere.speed.plain_loop import Averaging
-from confrere.speed.two_tasks import TASKS, make_data, mean_loss
+from confrere.speed.timed_tasks import TASKS, make_data, mean_loss
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = Path(sys.executable).with_name("confrere")

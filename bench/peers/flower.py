@@ -1,6 +1,7 @@
 """Flower's simulation: its message API, its federated averaging, Ray with one actor per core.
 
-The client computes with numpy, the cheapest that Flower can be given: the step of the plain numpy loop.
+The client computes with numpy, the cheapest that Flower can be given: the step of the plain numpy loop. A network is
+trained with torch, one thread in each actor.
 """
 
 import os
@@ -26,7 +27,7 @@ from tasks import SPEED, Lap, Task, arguments, make_data, mean_loss
 
 from plain_loop import descend  # isort: skip (tasks says where it is)
 
-
+Arrays = list[np.ndarray]
 Data = Callable[[Task], tuple[np.ndarray, np.ndarray]]
 
 
@@ -39,15 +40,61 @@ def client_app(task: Task, data: Data) -> ClientApp:
         x, y = data(task)
         silo = int(context.node_config["partition-id"])
         order = np.random.default_rng().permutation(task.rows)[: task.steps * task.batch]
-        x, target = x[silo][order], np.eye(task.classes, dtype=np.float32)[y[silo][order]]
-        weights, bias = (array.copy() for array in message.content["arrays"].to_numpy_ndarrays())
-        for start in range(0, len(order), task.batch):
-            batch = slice(start, start + task.batch)
-            descend(weights, bias, x[batch], target[batch], task.lr)
-        arrays, metrics = ArrayRecord([weights, bias]), MetricRecord({"num-examples": task.rows})
+        received = message.content["arrays"].to_numpy_ndarrays()
+        trained = (train_network if task.network else train_softmax)(task, received, x[silo][order], y[silo][order])
+        arrays, metrics = ArrayRecord(trained), MetricRecord({"num-examples": task.rows})
         return Message(content=RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
 
     return app
+
+
+def train_softmax(task: Task, received: Arrays, x: np.ndarray, y: np.ndarray) -> Arrays:
+    """The batches of one round, with numpy."""
+    weights, bias = (array.copy() for array in received)
+    target = np.eye(task.classes, dtype=np.float32)[y]
+    for start in range(0, len(x), task.batch):
+        batch = slice(start, start + task.batch)
+        descend(weights, bias, x[batch], target[batch], task.lr)
+    return [weights, bias]
+
+
+def train_network(task: Task, received: Arrays, x: np.ndarray, y: np.ndarray) -> Arrays:
+    """The batches of one round, with torch."""
+    import torch
+    from torch_model import module
+
+    torch.set_num_threads(1)
+    net = module(task)
+    with torch.no_grad():
+        for parameter, array in zip(net.parameters(), received, strict=True):
+            parameter.copy_(torch.from_numpy(array.copy()))
+    optimizer = torch.optim.SGD(net.parameters(), lr=task.lr)
+    rows, labels = torch.from_numpy(x).reshape(-1, 1, 28, 28), torch.from_numpy(y).long()
+    for start in range(0, len(rows), task.batch):
+        batch = slice(start, start + task.batch)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(rows[batch]), labels[batch]).backward()
+        optimizer.step()
+    return [parameter.detach().numpy() for parameter in net.parameters()]
+
+
+def start_of(task: Task) -> Arrays:
+    """The model that all begin from."""
+    if task.network:
+        from torch_model import module
+
+        return [parameter.detach().numpy() for parameter in module(task).parameters()]
+    return [np.zeros((task.features, task.classes), np.float32), np.zeros(task.classes, np.float32)]
+
+
+def last_loss(task: Task, final: Arrays) -> float:
+    """The loss of the last model."""
+    if task.network:
+        import torch
+        from torch_model import torch_loss
+
+        return torch_loss(task, [torch.from_numpy(array.copy()) for array in final])
+    return mean_loss(task, *final)
 
 
 class Timed(FedAvg):
@@ -83,9 +130,9 @@ def server_app(task: Task, rounds: int, lap: Lap, final: list[np.ndarray]) -> Se
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         del context
-        start = [np.zeros((task.features, task.classes), np.float32), np.zeros(task.classes, np.float32)]
+        begin = ArrayRecord(start_of(task))
         lap.mark()
-        result = Timed(task, lap).start(grid=grid, initial_arrays=ArrayRecord(start), num_rounds=rounds + 1)
+        result = Timed(task, lap).start(grid=grid, initial_arrays=begin, num_rounds=rounds + 1)
         final.extend(result.arrays.to_numpy_ndarrays())
 
     return app
@@ -107,7 +154,11 @@ def main(name: str = "flower", data: Data = make_data) -> None:
         },
     )
     version = f"flwr {flwr.__version__}, ray {ray.__version__}"
-    lap.report(name, given.task, version, loss=mean_loss(given.task, *final), note="numpy client")
+    if given.task.network:
+        name, note = f"{name}_torch", "torch client, one thread in each worker"
+    else:
+        note = "numpy client"
+    lap.report(name, given.task, version, loss=last_loss(given.task, final), note=note)
 
 
 if __name__ == "__main__":

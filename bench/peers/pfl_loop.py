@@ -1,6 +1,7 @@
 """Apple's pfl: its simulated backend and federated averaging on a torch model.
 
-One torch thread: the operations are too small to share (`torch_loop.py` is hardly faster with two).
+One torch thread for softmax regression, whose operations are too small to share (`torch_loop.py` is hardly faster with
+two). For a network as many as are best in `torch_loop.py`, whose operations are the same.
 """
 
 import sys
@@ -19,30 +20,31 @@ from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
 from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from torch.nn.functional import cross_entropy
+from torch_loop import Averaging
+from torch_model import data, module, torch_loss
+from torch_threads import Choice, settle_threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tasks import Lap, Task, arguments, make_data, mean_loss
+from tasks import Lap, Task, arguments
 
 NEVER = 10**9
 
 
-class Softmax(torch.nn.Module):
-    """Softmax regression started from zero, with the loss and the metrics that pfl asks of a model."""
+class Scored(torch.nn.Module):
+    """The task's model, with the loss and the metrics that pfl asks of a model."""
 
     def __init__(self, task: Task) -> None:
         super().__init__()
-        self.layer = torch.nn.Linear(task.features, task.classes)
-        torch.nn.init.zeros_(self.layer.weight)
-        torch.nn.init.zeros_(self.layer.bias)
+        self.model = module(task)
 
     def loss(self, x: torch.Tensor, y: torch.Tensor, eval: bool = False) -> torch.Tensor:
         """Mean cross-entropy of a batch."""
-        return cross_entropy(self.layer(x), y)
+        return cross_entropy(self.model(x), y)
 
     @torch.no_grad()
     def metrics(self, x: torch.Tensor, y: torch.Tensor, eval: bool = False) -> dict[str, Weighted]:
         """The loss once more: pfl evaluates in the first round, which is the warm-up."""
-        return {"loss": Weighted(float(cross_entropy(self.layer(x), y, reduction="sum")), len(y))}
+        return {"loss": Weighted(float(cross_entropy(self.model(x), y, reduction="sum")), len(y))}
 
 
 class Timer(TrainingProcessCallback):
@@ -66,8 +68,7 @@ class Timer(TrainingProcessCallback):
 
 def silos_of(task: Task) -> FederatedDataset:
     """The silos as pfl's users. pfl keeps the order of the rows, so they are shuffled each time it asks."""
-    x, y = make_data(task)
-    rows, labels = torch.from_numpy(x), torch.from_numpy(y).long()
+    rows, labels = data(task)
     generator = torch.Generator().manual_seed(1)
     used = task.steps * task.batch
 
@@ -78,9 +79,9 @@ def silos_of(task: Task) -> FederatedDataset:
     return FederatedDataset(shuffled, get_user_sampler("minimize_reuse", list(range(task.silos))))
 
 
-def train(task: Task, rounds: int, lap: Lap) -> Softmax:
+def train(task: Task, rounds: int, lap: Lap) -> Scored:
     """One warm-up round and `rounds` more."""
-    net = Softmax(task)
+    net = Scored(task)
     FederatedAveraging().run(
         algorithm_params=NNAlgorithmParams(
             central_num_iterations=rounds + 1,
@@ -107,12 +108,16 @@ def train(task: Task, rounds: int, lap: Lap) -> Softmax:
 def main() -> None:
     """Time pfl."""
     given = arguments()
-    torch.set_num_threads(1)
-    lap = Lap()
-    layer = train(given.task, given.rounds, lap).layer
-    loss = mean_loss(given.task, layer.weight.detach().numpy().T, layer.bias.detach().numpy())
+    threads = Choice("threads: 1")
+    if given.task.network:
+        threads = settle_threads(None, lambda: Averaging(given.task).round)
+    else:
+        torch.set_num_threads(1)
+    lap = Lap(not_counted=threads.seconds)
+    net = train(given.task, given.rounds, lap)
     version = f"pfl {pfl.__version__}, torch {torch.__version__}"
-    lap.report("pfl_loop", given.task, version, loss=loss, note="threads: 1")
+    loss = torch_loss(given.task, list(net.parameters()))
+    lap.report("pfl_loop", given.task, version, loss=loss, note=threads.note)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,21 @@ from pathlib import Path
 
 import torch
 from torch.nn.functional import cross_entropy
+from torch_model import data, module, torch_loss
 from torch_threads import settle_threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tasks import Lap, Task, arguments, make_data, mean_loss
+from tasks import Lap, Task, arguments
 
 
 class Averaging:
     """The server's model, and one round of it."""
 
     def __init__(self, task: Task) -> None:
-        x, y = make_data(task)
         self.task = task
-        self.x, self.y = torch.from_numpy(x), torch.from_numpy(y).long()
-        self.server = [torch.zeros(task.classes, task.features), torch.zeros(task.classes)]
-        self.model = torch.nn.Linear(task.features, task.classes)
+        self.x, self.y = data(task)
+        self.model = module(task)
+        self.server = [p.detach().clone() for p in self.model.parameters()]
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=task.lr)
 
     def round(self) -> None:
@@ -49,8 +49,7 @@ def main() -> None:
     threads = settle_threads(given.threads, lambda: Averaging(given.task).round)
     averaging = Averaging(given.task)
     lap = Lap(not_counted=threads.seconds).drive(averaging.round, given.rounds)
-    weights, bias = (p.numpy() for p in averaging.server)
-    loss = mean_loss(given.task, weights.T, bias)
+    loss = torch_loss(given.task, averaging.server)
     lap.report("torch_loop", given.task, f"torch {torch.__version__}", loss=loss, note=threads.note)
 
 

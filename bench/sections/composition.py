@@ -15,7 +15,7 @@ from confrere.clients.shuffle import shuffle
 from confrere.clients.subset import subset
 from confrere.program import Setup, advance, numbers, start
 from confrere.speed.interleave import laps_ms
-from confrere.speed.two_tasks import TASKS, Task, make_data
+from confrere.speed.timed_tasks import TASKS, Task, make_data
 
 ROUNDS = {"L": 300, "S": 20}
 

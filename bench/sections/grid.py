@@ -25,7 +25,7 @@ if __name__ == "__main__":
 import confrere as cf  # noqa: E402
 from confrere.speed.interleave import laps_ms  # noqa: E402
 from confrere.speed.measure import loop_run  # noqa: E402
-from confrere.speed.two_tasks import TASKS, make_data  # noqa: E402
+from confrere.speed.timed_tasks import TASKS, make_data  # noqa: E402
 from confrere.study.blocks import Size, block_program, block_size  # noqa: E402
 from confrere.study.cases import cases_of, whole_run  # noqa: E402
 from confrere.study.contenders import Contender, contenders  # noqa: E402

@@ -10,7 +10,7 @@ from confrere.clients.subset import subset
 from confrere.core import silo_keys
 from confrere.speed.interleave import medians_ms
 from confrere.speed.ours import our_run
-from confrere.speed.two_tasks import TASKS, Task
+from confrere.speed.timed_tasks import TASKS, Task
 from sections.composition import ROUNDS, block_and_start, composed
 
 

@@ -16,11 +16,13 @@ OTHERS = "`make bench` compares with PyTorch, FedJAX, pfl and Flower, each in an
 
 def bench(
     task: Annotated[
-        Literal["L", "S", "both"], typer.Option(help="L: four silos and small rounds; S: a thousand silos.")
+        Literal["L", "S", "C", "both"],
+        typer.Option(help="L: four silos and small rounds; S: a thousand silos; both: L and S; C: LeNet-5 on images."),
     ] = "both",
     repeats: Annotated[int, typer.Option(min=1, help="Laps of each, in turns; the median counts.")] = 5,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Rounds in a lap; if not said, 300 in L and 20 in S.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Rounds in a lap; if not said, 300 in L, 20 in S and 5 in C.", show_default=False),
     ] = None,
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
@@ -28,7 +30,8 @@ def bench(
     """Rounds per second of federated averaging on this machine, beside a plain numpy loop: about half a minute.
 
     Both train the same model on the same rows, in turns, so that a busy spell of the machine falls on both. The last
-    losses show that they train alike. The comparison with other libraries is `make bench` in the source folder.
+    losses show that they train alike. Task C, a network, takes minutes, and is measured only if asked for. The
+    comparison with other libraries is `make bench` in the source folder.
     """
     with for_people():
         start_jax()
@@ -66,7 +69,7 @@ def show(machine: dict[str, Any], speeds: "Sequence[Speed]") -> None:
                          "First run,\ns": "right", "Last loss,\nours / loop": "right"}.items():  # fmt: skip
         table.add_column(column, justify=side)  # type: ignore[arg-type]
     for speed in speeds:
-        ours, loop = (f"{speed.rounds_per_second[who]:,.0f}" for who in (OURS, LOOP))
+        ours, loop = (pace(speed.rounds_per_second[who]) for who in (OURS, LOOP))
         losses = " / ".join(f"{speed.loss[who]:.3f}" for who in (OURS, LOOP))
         table.add_row(speed.task, ours, loop, f"{speed.ratio:.1f}x", f"{speed.first_run_s:.1f}", losses)
     console().print(table)
@@ -74,3 +77,12 @@ def show(machine: dict[str, Any], speeds: "Sequence[Speed]") -> None:
         print(f"{speed.task}: {speed.what}")
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     print(OTHERS)
+
+
+def pace(rounds_per_second: float) -> str:
+    """A speed in words: slow ones with decimals.
+
+    >>> pace(20_000.4), pace(2.618)
+    ('20,000', '2.62')
+    """
+    return f"{rounds_per_second:,.0f}" if rounds_per_second >= 100 else f"{rounds_per_second:.2f}"

@@ -9,7 +9,8 @@ from typing import Any
 from confrere.speed.interleave import laps_ms
 from confrere.speed.ours import our_run
 from confrere.speed.plain_loop import Averaging
-from confrere.speed.two_tasks import TASKS, make_data, mean_loss
+from confrere.speed.plain_network import NetworkAveraging, network_loss
+from confrere.speed.timed_tasks import TASKS, Task, make_data, mean_loss
 
 OURS, LOOP = "confrere", "numpy loop"
 Progress = Callable[[int, int], None]
@@ -54,19 +55,26 @@ def measure(name: str, repeats: int = 5, rounds: int | None = None, progress: Pr
     return Speed(
         name, task.in_words(), rounds, repeats, ms, {who: 1e3 / time_ for who, time_ in ms.items()},
         statistics.median(b / a for a, b in zip(laps[OURS], laps[LOOP], strict=True)), first,
-        {OURS: mean_loss(task, ours["w"], ours["b"]), LOOP: mean_loss(task, theirs.weights, theirs.bias)},
+        {OURS: loss_of(task, ours), LOOP: loss_of(task, theirs)},
     )  # fmt: skip
 
 
-def loop_run(name: str, rounds: int) -> Callable[[], Averaging]:
-    """A whole run of the numpy loop as a function to time."""
+def loss_of(task: Task, params: dict[str, Any]) -> float:
+    """The loss of a model of the task over all rows."""
+    if task.network:
+        return network_loss(params, *make_data(task))
+    return mean_loss(task, params["w"], params["b"])
+
+
+def loop_run(name: str, rounds: int) -> Callable[[], dict[str, Any]]:
+    """A whole run of the numpy loop as a function to time; it gives the last model."""
     task = TASKS[name]
     x, y = make_data(task)
 
-    def run() -> Averaging:
-        averaging = Averaging(task, x, y)
+    def run() -> dict[str, Any]:
+        averaging = NetworkAveraging(task, x, y) if task.network else Averaging(task, x, y)
         for _ in range(rounds):
             averaging.round()
-        return averaging
+        return averaging.params
 
     return run

@@ -38,6 +38,11 @@ class Averaging:
         self.weights = np.zeros((task.features, task.classes), np.float32)
         self.bias = np.zeros(task.classes, np.float32)
 
+    @property
+    def params(self) -> dict[str, Array]:
+        """The model, by confrere's names."""
+        return {"w": self.weights, "b": self.bias}
+
     def round(self) -> None:
         """Every silo trains from the server's model; the server takes the mean."""
         task = self.task
