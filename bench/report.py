@@ -43,16 +43,37 @@ def render(comparison: Comparison, machine: Mapping[str, str], sections: Iterabl
 
 
 def spliced(page: str, sections: Iterable[str]) -> str:
-    """A page with some sections in the place of those of the same title; new ones come before the raw numbers."""
+    """A page with some sections in the place of those of the same title.
+
+    New ones come before the raw numbers; a new task after the last one.
+    """
     head, *parts = page.strip().split("\n\n## ")
-    by_title = {part.split("\n", 1)[0]: part for part in parts}
-    raw = by_title.pop(_RAW_TITLE, None)
+    by_title = {_title(part): part for part in parts}
     for text in sections:
-        title, _, body = text.strip().removeprefix("## ").partition("\n")
-        by_title[title] = f"{title}\n{body}"
-    if raw is not None:
-        by_title[_RAW_TITLE] = raw
-    return "\n\n## ".join([head, *(part.strip() for part in by_title.values())]) + "\n"
+        part = text.strip().removeprefix("## ")
+        by_title[_title(part)] = part
+    old = [_title(part) for part in parts]
+    new = [title for title in by_title if title not in old]
+    tasks = [title for title in new if title.startswith("Task ")]
+    places = [place for place, title in enumerate(old, start=1) if title.startswith("Task ")]
+    after = max(places) if places else 0
+    order = [*old[:after], *tasks, *old[after:], *(title for title in new if title not in tasks)]
+    order.sort(key=lambda title: title == _RAW_TITLE)
+    return "\n\n## ".join([head, *(by_title[title].strip() for title in order)]) + "\n"
+
+
+def renewed(page: str, comparison: Comparison, load: str) -> str:
+    """A page with the tables and raw numbers of the tasks that were run anew, and the load before that."""
+    apart = f"\n\nMeasured in a run of its own; load of the machine before it: {load}."
+    page = spliced(page, [_task(comparison, task) + apart for task in comparison.tasks])
+    fresh = tuple(f"{task}," for task in comparison.tasks)
+    kept = [line for line in page.splitlines() if not line.startswith(fresh)]
+    end = len(kept) - 1 - kept[::-1].index("```")
+    return "\n".join([*kept[:end], *_raw_lines(comparison), *kept[end:]]) + "\n"
+
+
+def _title(part: str) -> str:
+    return part.split("\n", 1)[0]
 
 
 def summary(comparison: Comparison) -> str:
@@ -123,7 +144,12 @@ def _remarks(results: list[Result]) -> str:
 
 
 def _raw(comparison: Comparison) -> str:
-    lines = ["task,contestant,process,rounds,median,min,max,first_round_s,loss"]
+    head = "task,contestant,process,rounds,median,min,max,first_round_s,loss"
+    return "\n".join(["```csv", head, *_raw_lines(comparison), "```"])
+
+
+def _raw_lines(comparison: Comparison) -> list[str]:
+    lines = []
     for result in comparison.results:
         for number, (run, middle) in enumerate(zip(result.runs, result.medians_ms, strict=True), start=1):
             times = (middle, min(run.round_ms), max(run.round_ms))
@@ -132,7 +158,7 @@ def _raw(comparison: Comparison) -> str:
                 + ",".join(f"{ms:.4g}" if ms < 1000 else f"{ms:.0f}" for ms in times)
                 + f",{run.first_round_s},{'' if run.loss is None else run.loss}"
             )
-    return "```csv\n" + "\n".join(lines) + "\n```"
+    return lines
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

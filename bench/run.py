@@ -1,9 +1,10 @@
-"""Run the comparison: `python bench/run.py [--quick] [--only a,b] [--tasks L,S] [--out bench/RESULTS.md]`.
+"""Run the comparison: `python bench/run.py [--quick] [--only a,b] [--tasks L,S,C] [--out bench/RESULTS.md]`.
 
 Every contestant is a script that prints one line of JSON (see `tasks.py`). Further sections of the page come
 from `bench/sections/*.py`: each has a function `section(quick: bool) -> str` that gives markdown. `--only`
 may name them too, by the name of the file: they are then written in their places and the rest of the page stays. The
-tables of some contestants only are shown, and not written over a page that has them all.
+tables of some contestants only are shown, and not written over a page that has them all. With some of the tasks and no
+`--only`, all contestants run on them, no section does, and their tables are written in their places.
 """
 
 import argparse
@@ -152,11 +153,14 @@ def main() -> None:
         there = f"there are {', '.join(sorted(known))}, and the tasks {', '.join(TASKS)}"
         parser.error(f"unknown: {', '.join(unknown)}; {there}")
     facts = machine.facts()
-    contestants = [c for c in CONTESTANTS if not only or c.name in only]
+    contestants = [c for c in CONTESTANTS if (not only or c.name in only) and set(c.tasks) & set(tasks)]
     comparison = compare(contestants, tasks, quick=given.quick)
-    found = sections(only, quick=given.quick)
+    some = set(tasks) != set(TASKS)
+    found = sections(only, quick=given.quick) if only or not some else ()
     if only and given.out.exists():
         page = report.spliced(given.out.read_text(), found)
+    elif some and given.out.exists():
+        page = report.renewed(given.out.read_text(), comparison, facts["load before the run"])
     else:
         page = report.render(comparison, facts, found)
     given.out.write_text(page)

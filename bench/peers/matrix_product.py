@@ -8,19 +8,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tasks import Lap, arguments
 
-from plain_network import FLOP_PER_ROW  # isort: skip (tasks says where it is)
-
-SIZES = (860, 882)  # whose product is half of FLOP_PER_ROW
+from plain_network import FLOP_PER_ROW, LARGE  # isort: skip (tasks says where it is)
 
 
 def main() -> None:
-    """Time the product: rows of a round by 860 by 882."""
+    """Time the product."""
     given = arguments()
     task = given.task
     rows = task.silos * task.steps * task.batch
     rng = np.random.default_rng(0)
-    left, right = (rng.standard_normal(size, dtype=np.float32) for size in ((rows, SIZES[0]), SIZES))
-    out = np.empty((rows, SIZES[1]), np.float32)
+    left, right = (rng.standard_normal(size, dtype=np.float32) for size in ((rows, LARGE[0]), LARGE))
+    out = np.empty((rows, LARGE[1]), np.float32)
     lap = Lap().drive(lambda: np.matmul(left, right, out=out), given.rounds)
     note = f"{rows * FLOP_PER_ROW / 1e9:.2f} GFLOP; a ratio is the share of the machine's peak"
     lap.report("matrix_product", task, f"numpy {np.__version__}", note=note)

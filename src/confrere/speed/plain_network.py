@@ -21,6 +21,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "dense3": (84, 10),
 }
 FLOP_PER_ROW = 1_517_040  # of the matrix products: forward, and the gradients of all but the pictures
+LARGE = (860, 882)  # one matrix product of as many operations: rows x 860 by 860 x 882
 PIECE = 500  # rows whose loss is found at a time
 
 
@@ -74,13 +75,14 @@ def convolve_back(layer: dict[str, Array], kept: tuple[Array, Array], d_out: Arr
     """The gradients of kernel and bias, and those of the convolution's outputs [outputs, places]."""
     seen, chosen = kept
     outputs = len(d_out)
-    d_sum = (chosen * d_out[:, :, None, :, None]).reshape(outputs, -1)
+    d_sum: Array = np.where(chosen, d_out[:, :, None, :, None], np.float32(0)).reshape(outputs, -1)
     return {"w": (seen @ d_sum.T).reshape(layer["w"].shape), "b": d_sum.sum(axis=1)}, d_sum
 
 
-def scores(params: Params, rows: Array) -> tuple[Array, list[Any]]:
+def scores(params: Params, rows: Array) -> tuple[Any, list[Any]]:
     """The scores [classes, b] of rows [b, 784], and what the gradient needs, layer by layer."""
-    x, kept = np.ascontiguousarray(rows.T).reshape(1, 28, 28, -1), []
+    x = np.ascontiguousarray(rows.T).reshape(1, 28, 28, -1)
+    kept: list[Any] = []
     for name in ("conv1", "conv2"):
         x, seen = convolve(params[name], x)
         kept.append(seen)
