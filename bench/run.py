@@ -1,4 +1,5 @@
-"""Run the comparison: `python bench/run.py [--quick] [--only a,b] [--tasks L,S,C] [--out bench/RESULTS.md]`.
+"""Run the comparison: `python bench/run.py [--quick] [--only a,b] [--tasks L,S,C] [--repeats N]
+[--out bench/RESULTS.md]`.
 
 Every contestant is a script that prints one line of JSON (see `tasks.py`). Further sections of the page come
 from `bench/sections/*.py`: each has a function `section(quick: bool) -> str` that gives markdown. `--only`
@@ -79,23 +80,23 @@ def rounds_of(contestant: Contestant, task: str, *, quick: bool) -> int:
     return min(rounds, QUICK_ROUNDS[task]) if quick else rounds
 
 
-def turns(contestants: list[Contestant], task: str, *, quick: bool) -> Iterator[Contestant]:
+def turns(contestants: list[Contestant], task: str, repeats: int) -> Iterator[Contestant]:
     """Who runs when: all once, then all again in a rotated order, each as often as it may."""
-    for repeat in range(1 if quick else REPEATS):
+    for repeat in range(repeats):
         shift = repeat % max(len(contestants), 1)
         for contestant in contestants[shift:] + contestants[:shift]:
-            if repeat < contestant.repeats.get(task, REPEATS):
+            if repeat < contestant.repeats.get(task, repeats):
                 yield contestant
 
 
-def compare(contestants: list[Contestant], tasks: list[str], *, quick: bool) -> Comparison:
+def compare(contestants: list[Contestant], tasks: list[str], repeats: int, *, quick: bool) -> Comparison:
     """Run everything, saying what is being done."""
     found = {contestant.name: interpreter(contestant) for contestant in contestants}
     results: list[Result] = []
     for task in tasks:
         there = [c for c in contestants if task in c.tasks]
         by_name = {c.name: Result(c, task, reason=found[c.name][1]) for c in there}
-        for contestant in turns(there, task, quick=quick):
+        for contestant in turns(there, task, 1 if quick else repeats):
             result, python = by_name[contestant.name], found[contestant.name][0]
             if python is None or result.reason:
                 continue
@@ -144,6 +145,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one process each, few rounds")
     parser.add_argument("--only", default="", help="names of contestants and sections, separated by commas")
     parser.add_argument("--tasks", default=",".join(TASKS), help="tasks, separated by commas (default: all)")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help=f"turns of the contestants (default: {REPEATS})")
     parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md", help="the page to write")
     given = parser.parse_args()
     only = set(filter(None, given.only.split(",")))
@@ -154,7 +156,7 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(unknown)}; {there}")
     facts = machine.facts()
     contestants = [c for c in CONTESTANTS if (not only or c.name in only) and set(c.tasks) & set(tasks)]
-    comparison = compare(contestants, tasks, quick=given.quick)
+    comparison = compare(contestants, tasks, given.repeats, quick=given.quick)
     some = set(tasks) != set(TASKS)
     found = sections(only, quick=given.quick) if only or not some else ()
     if only and given.out.exists():
