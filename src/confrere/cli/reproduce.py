@@ -1,9 +1,9 @@
 """`confrere reproduce`: the papers' experiments, run again."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,6 +11,8 @@ from confrere.cli.common import for_people, print_json, progress_bar, start_jax,
 
 app = typer.Typer(no_args_is_help=True, help="Run a paper's experiments again.", rich_markup_mode="rich")
 
+Progress = Callable[[int, int], None] | None
+Report = dict[str, Any]
 SplitChoice = Literal["age-strict", "age-some"]
 SPLITS: tuple[SplitChoice, ...] = ("age-strict", "age-some")
 FigureFolder = Annotated[
@@ -78,6 +80,18 @@ def single(split: SplitChoice, seed: int, out: Path | None, json: bool, quiet: b
             print(f"Figures: {page}")
 
 
+def run_and_tell(
+    counted: str, run: Callable[[Progress], Report], show: Callable[[Report], None], json: bool, quiet: bool
+) -> None:
+    """Run with a progress bar, then print the report as JSON or show its tables."""
+    with progress_bar(counted, hidden=quiet or json) as progress:
+        report = run(progress)
+    if json:
+        print_json(report)
+    else:
+        show(report)
+
+
 def draw(split, seed, silos, results, report, folder: Path) -> Path:
     """Figures 1 and 2 as PNG, and both with the table on an HTML page."""
     with drawing_into(folder):
@@ -103,13 +117,13 @@ def many(splits: tuple[SplitChoice, ...], seeds: int, json: bool, quiet: bool) -
     from confrere.cli import tables
     from confrere.reproduce import weight_erosion as paper
 
-    with progress_bar("Seeds", hidden=quiet or json) as progress:
-        cells = paper.many_seeds(splits, seeds, progress)
-    report = paper.cells_report(cells)
-    if json:
-        print_json(report)
-    else:
-        tables.show_cells(report)
+    run_and_tell(
+        "Seeds",
+        lambda progress: paper.cells_report(paper.many_seeds(splits, seeds, progress)),
+        tables.show_cells,
+        json,
+        quiet,
+    )
 
 
 @app.command("ebola", epilog="Example: confrere reproduce ebola --split age-strict --seed 278")
@@ -159,15 +173,10 @@ def attractor(
     """The local model as an attractor of Weight Erosion, and what stopping by the cone of gradients changes."""
     with for_people():
         start_jax()
-        from confrere.cli import tables
+        from confrere.cli.tables import show_attractor
         from confrere.reproduce.attractor import attractor as run
 
-        with progress_bar("Problems", hidden=quiet or json) as progress:
-            report = run(seeds, progress=progress)
-        if json:
-            print_json(report)
-        else:
-            tables.show_attractor(report)
+        run_and_tell("Problems", lambda progress: run(seeds, progress=progress), show_attractor, json, quiet)
 
 
 @app.command("auto", epilog="Example: confrere reproduce auto --quick")
@@ -185,15 +194,11 @@ def auto(
     """
     with for_people():
         start_jax()
-        from confrere.cli import auto_tables
+        from confrere.cli.auto_tables import show_study
         from confrere.reproduce.auto import study
 
-        with progress_bar("Cells", hidden=quiet or json) as progress:
-            report = study(seeds or (2 if quick else 20), quick, progress)
-        if json:
-            print_json(report)
-        else:
-            auto_tables.show_study(report)
+        count = seeds or (2 if quick else 20)
+        run_and_tell("Cells", lambda progress: study(count, quick, progress), show_study, json, quiet)
 
 
 @app.command("hospitals", epilog="Example: confrere reproduce hospitals --seeds 10")
@@ -212,12 +217,7 @@ def hospitals(
         from confrere.cli.comparison_tables import show_hospitals
         from confrere.reproduce.hospitals import hospitals as run
 
-        with progress_bar("Experiments", hidden=quiet or json) as progress:
-            report = run(seeds, progress)
-        if json:
-            print_json(report)
-        else:
-            show_hospitals(report)
+        run_and_tell("Experiments", lambda progress: run(seeds, progress), show_hospitals, json, quiet)
 
 
 @app.command("methods", epilog="Example: confrere reproduce methods --seeds 10")
@@ -235,9 +235,4 @@ def methods(
         from confrere.cli.comparison_tables import show_every_method
         from confrere.reproduce.every_method import every_method as run
 
-        with progress_bar("Experiments", hidden=quiet or json) as progress:
-            report = run(seeds, progress)
-        if json:
-            print_json(report)
-        else:
-            show_every_method(report)
+        run_and_tell("Experiments", lambda progress: run(seeds, progress), show_every_method, json, quiet)
