@@ -10,7 +10,7 @@ import pytest
 
 import confrere as cf
 from confrere.core import Batch
-from confrere.models.convolution import conv, max_pool
+from confrere.models.convolution import conv, conv_max, max_pool
 from confrere.models.dla import How, init_tree, tree
 from confrere.models.images import in_pieces
 from confrere.models.norms import init_norm, normalised
@@ -132,6 +132,24 @@ def test_a_convolution_is_the_sum_over_its_kernel():
 def test_pooling_takes_the_largest_of_four_pixels():
     x = jnp.arange(12.0).reshape(1, 3, 4, 1)  # the last row of an odd height is left out
     np.testing.assert_array_equal(max_pool(x)[0, :, :, 0], [[5, 7]])
+
+
+@pytest.mark.parametrize(("height", "width", "k"), [(8, 9, 3), (7, 10, 4), (6, 6, 5), (5, 4, 1)])
+def test_the_largest_of_four_results_is_found_in_one_product(height, width, k):
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.normal(size=(2, height, width, 3)), jnp.float32)
+    w = jnp.asarray(rng.normal(size=(k, k, 2, 4)), jnp.float32)
+
+    def values(largest):
+        def summed(x, w):
+            out = largest(x, w)
+            return jnp.sum(out * jnp.cos(jnp.arange(out.size)).reshape(out.shape)), out
+
+        return jax.value_and_grad(summed, (0, 1), has_aux=True)(x, w)
+
+    expected = values(lambda x, w: max_pool(conv(x, w, kernel="lax")))
+    for kernel in ("gemm", "lax"):
+        assert far(values(functools.partial(conv_max, kernel=kernel)), expected) < 1e-5
 
 
 def test_lenet5_is_the_same_with_both_kinds_of_convolution():

@@ -29,7 +29,6 @@ from jax.sharding import Mesh, PartitionSpec  # noqa: E402
 
 import confrere as cf  # noqa: E402
 from confrere.data.fetch import DataNotFound  # noqa: E402
-from confrere.models.convolution import max_pool  # noqa: E402
 from confrere.speed.interleave import medians_ms  # noqa: E402
 from confrere.speed.ours import recipe, start  # noqa: E402
 from confrere.speed.plain_network import FLOP_PER_ROW, LARGE  # noqa: E402
@@ -41,10 +40,12 @@ SMALL = 120_000  # numbers of an array that may be copied every time, to make th
 MANY_AGENTS, MANY_ROWS, MOST_GB = 100, 600, 4.0
 
 Shape = tuple[int, int, int]
-# The matrix products of a batch of 32, [m, k] @ [k, n], forward and for the gradients, of convolutions as of columns.
+# The matrix products of a batch of 32, [m, k] @ [k, n], forward and for the gradients. Those of the convolutions are of
+# columns with the pixels under four places of a kernel, 6 x 6 of which 5 x 5 count for each place: the others are
+# multiplied by 0, and are not counted as operations of the task.
 PRODUCTS: dict[str, tuple[Shape, ...]] = {
-    "first convolution": ((6, 25, 18432), (25, 18432, 6)),
-    "second convolution": ((16, 150, 2048), (150, 2048, 16), (150, 16, 2048)),
+    "first convolution": ((24, 36, 4608), (36, 4608, 24)),
+    "second convolution": ((64, 216, 512), (216, 512, 64), (216, 64, 512)),
     "dense layers": tuple(
         shape for i, o in ((256, 120), (120, 84), (84, 10)) for shape in ((o, i, 32), (i, 32, o), (i, o, 32))
     ),
@@ -87,13 +88,17 @@ def round_flops(task: Task) -> int:
 def flops_of(task: Task, parts: list[str]) -> dict[str, float]:
     """The operations of a round's matrix products, of those parts that have some."""
     products = {
-        f"matrix products of the {name}, alone": steps_of(task)
-        * len(jax.devices())
-        * sum(2 * m * k * n for m, k, n in s)
-        for name, s in PRODUCTS.items()
+        f"matrix products of the {name}, alone": steps_of(task) * len(jax.devices()) * operations(name)
+        for name in PRODUCTS
     }
     whole = (name for name in parts if name.startswith(("a call", "loss and gradient")))
     return products | dict.fromkeys(whole, round_flops(task))
+
+
+def operations(layers: str) -> int:
+    """The operations that the task asks of these layers for a batch of 32."""
+    done = sum(2 * m * k * n for m, k, n in PRODUCTS[layers])
+    return done * 25 // 36 if "convolution" in layers else done
 
 
 def steps_of(task: Task) -> int:
@@ -120,8 +125,8 @@ def pieces(batch: int) -> dict[str, tuple[Callable[..., Any], Any]]:
     rows = cf.Batch(normal(batch, 784), rng.integers(0, 10, batch).astype(np.int32), np.ones(batch, bool))
     loss, params = cf.models.lenet5().loss, start(TASK)
     pictures = normal(1, 28, 28, batch), normal(6, 12, 12, batch)
-    sums = normal(6, 24, 24, batch), normal(16, 8, 8, batch)
-    pooled = jax.grad(lambda both: sum(jnp.square(max_pool(x)).sum() for x in both))
+    sums = normal(4, 6, 12, 12, batch), normal(4, 16, 4, 4, batch)
+    largest = jax.grad(lambda both: sum(jnp.square(x.max(axis=0)).sum() for x in both))
     products = {
         f"matrix products of the {name}": (
             lambda pairs: [a @ b for a, b in pairs],
@@ -134,20 +139,20 @@ def pieces(batch: int) -> dict[str, tuple[Callable[..., Any], Any]]:
         "loss of the batches": (lambda given: loss(*given), (params, rows)),
         **products,
         "columns under the kernels (im2col)": (lambda both: [columns(x) for x in both], pictures),
-        "maxima of 2 x 2 and their gradient": (pooled, sums),
+        "largest of four and its gradient": (largest, sums),
     }
 
 
 def with_rows(shape: Shape, batch: int) -> Shape:
     """The sizes of a product for another batch than 32."""
-    m, k, n = (size * batch // 32 if size in (18432, 2048, 32) else size for size in shape)
+    m, k, n = (size * batch // 32 if size in (4608, 512, 32) else size for size in shape)
     return m, k, n
 
 
 def columns(x: jax.Array) -> jax.Array:
-    """The pixels under each place of a kernel of 5 x 5."""
-    h, w = x.shape[1] - 4, x.shape[2] - 4
-    return jnp.stack([x[:, i : i + h, j : j + w] for i in range(5) for j in range(5)])
+    """The pixels under every four places of a kernel of 5 x 5."""
+    h, w = x.shape[1] - 5, x.shape[2] - 5
+    return jnp.stack([x[:, i : i + h : 2, j : j + w : 2] for i in range(6) for j in range(6)])
 
 
 def on_all_devices(work: Callable[..., Any], given: Any, times: int) -> Callable[[], Any]:

@@ -13,7 +13,7 @@ import functools
 import jax
 
 from confrere.core import Tree
-from confrere.models.convolution import Kernel, check_kernel, conv, max_pool
+from confrere.models.convolution import Kernel, check_kernel, conv_max
 from confrere.models.images import (
     Layer,
     Shape,
@@ -61,7 +61,7 @@ def _lenet5(shape: Shape, kernel: Kernel) -> Model:
     def forward(params: Tree, X: jax.Array, live: jax.Array | None) -> Layer:
         x = as_pictures(X, shape)
         for name in ("conv1", "conv2"):
-            x = max_pool(conv(x, params[name]["w"], kernel=kernel))  # before bias and ReLU: the same, at less work
+            x = conv_max(x, params[name]["w"], kernel)  # before bias and ReLU: the same, at less work
             x = jax.nn.relu(x + params[name]["b"][:, None, None, None])
         x = x.reshape(-1, x.shape[-1])
         for name in ("dense1", "dense2"):
