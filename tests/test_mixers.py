@@ -7,7 +7,8 @@ import optax
 import pytest
 
 import confrere as cf
-from confrere.mixers import add, replace, server, step, table
+from confrere.core import received
+from confrere.mixers import add, replace, server, step, table, tempered
 
 N, D, ROUNDS = 4, 3, 8
 
@@ -161,6 +162,63 @@ def test_table_holds_the_weighted_mean_of_everybodys_last_word(x64, deliver):
         np.testing.assert_allclose(inboxes[r].shared["x"], handed_out(deliver, held), rtol=1e-12, atol=1e-14)
 
 
+def changing(rows):
+    """Weights that are given round by round; nobody counts without silo 0."""
+    return cf.Weights(lambda n: (), lambda geometry, state, ctx: (jnp.asarray(rows)[ctx.round - 1][None], state), 0)
+
+
+def corrections(alpha, values):
+    """s_i (c - c_i), written out."""
+    s = np.minimum(1, len(alpha) * alpha)
+    c = (alpha * s) @ values / (alpha * s).sum()
+    return s[:, None] * (c - values)
+
+
+def test_tempered_hands_out_corrections_as_far_as_a_silo_counts(x64):
+    rng = np.random.default_rng(8)
+    rows, g, active = rng.exponential(size=(ROUNDS, N)) ** 3, rng.normal(size=(ROUNDS, N, D)), absences(rng)
+    active[:3, 2] = False  # comes late
+    inboxes = run(server(cf.weighted(changing(rows)), x=tempered()), {"x": np.zeros(D)}, {"x": g}, active)
+    last, known, held = np.zeros((N, D)), np.zeros(N, bool), np.zeros((N, D))
+    for r in range(ROUNDS):
+        if active[r, 0]:
+            last, known = np.where(active[r][:, None], g[r], last), known | active[r]
+            alpha = rows[r] * known / rows[r][known].sum()
+            held = np.zeros((N, D))
+            held[known] = corrections(alpha[known], last[known])
+            np.testing.assert_allclose(alpha @ held, 0, atol=1e-14)  # they cancel over those who are averaged
+        np.testing.assert_allclose(inboxes[r].shared["x"], held, rtol=1e-11, atol=1e-13)
+        assert not np.any(inboxes[r].shared["x"][~known])
+    assert known.all()
+    assert not active[:, 0].all()
+
+
+def test_tempered_is_the_full_correction_for_equal_weights_and_none_for_one_who_counts_alone(x64):
+    values = np.random.default_rng(9).normal(size=(3, D))
+    for row, expected in (([1, 1, 1], values.mean(0) - values), ([0, 1, 0], 0 * values)):
+        mixer = server(cf.weighted(constant(np.array([row], float))), x=tempered())
+        (inbox,) = run(mixer, {"x": np.zeros(D)}, {"x": values[None]}, [[True] * 3])
+        np.testing.assert_allclose(inbox.shared["x"], expected, atol=1e-14)
+
+
+def test_a_part_may_be_every_silos_own_while_the_model_is_common():
+    mixer = server(cf.weighted(cf.weights.uniform()), x=step(), c=tempered())
+    assert mixer.axis == cf.Inbox({"x": None, "c": 0}, None)
+    message = {"x": jnp.ones((3, 2)), "c": jnp.arange(6.0).reshape(3, 2)}
+    _, state = mixer.init({"x": jnp.zeros(2), "c": jnp.zeros(2)}, message)
+    inbox, _, _ = mixer.update(message, state, context([True] * 3))
+    one = received(mixer, inbox, 2)
+    np.testing.assert_allclose(one.shared["x"], [-1, -1])
+    np.testing.assert_allclose(one.shared["c"], [-2, -2], rtol=1e-6)
+    assert float(one.mass) == 3
+
+
+@pytest.mark.parametrize("deliver", ["own", "all"])
+def test_a_part_that_is_every_silos_own_wants_one_model_for_all(deliver):
+    with pytest.raises(ValueError, match=f"part 'c' follows one model for all, but deliver='{deliver}' holds several"):
+        server(cf.weighted(cf.weights.uniform()), deliver, x=step(), c=tempered())
+
+
 def test_each_part_goes_its_own_way(x64):
     rng = np.random.default_rng(4)
     active = absences(rng)
@@ -200,7 +258,7 @@ def test_parts_may_be_trees():
         np.testing.assert_allclose(np.abs(inbox.shared["x"]["b"]), [2, 2])
 
 
-PARTS = {"step": step(optax.adam(0.1)), "replace": replace(), "add": add(), "table": table()}
+PARTS = {"step": step(optax.adam(0.1)), "replace": replace(), "add": add(), "table": table(), "tempered": tempered()}
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -228,7 +286,7 @@ def test_adams_memory_stands_still_when_nobody_counts():
 def test_a_state_keeps_its_shapes_and_types(x64):
     message = {"x": jnp.ones((3, 2), jnp.float32), "c": jnp.ones((3, 2), jnp.float32)}
     shared = {"x": jnp.zeros(2, jnp.float32), "c": jnp.zeros(2, jnp.float32)}
-    for part in (add(), table(), replace()):
+    for part in (add(), table(), tempered(), replace()):
         mixer = server(cf.weighted(cf.weights.uniform()), x=step(optax.adam(0.1)), c=part)
         inbox, state = mixer.init(shared, message)
         new_inbox, new_state, _ = mixer.update(message, state, context([True] * 3))

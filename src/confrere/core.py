@@ -116,15 +116,17 @@ class Listener(NamedTuple):
 
 
 class Mixer(NamedTuple):
-    """What happens between silos. `axis`: the silo axis of the inbox (None: all receive the same).
+    """What happens between silos.
 
-    `sends` is False for a mixer that could run inside each silo, because no message counts but its own:
-    nothing then crosses a border. With a `listener` one silo only listens.
+    `axis` says what of the inbox is stacked over silos, as `in_axes` of `jax.vmap` does: 0 (everything: each receives
+    its own), None (nothing: all receive the same), or a prefix of the inbox with 0 and None at its parts. `sends` is
+    False for a mixer that could run inside each silo, because no message counts but its own: nothing then crosses a
+    border. With a `listener` one silo only listens.
     """
 
     init: Callable[[Tree, Tree], tuple[Inbox, Tree]]
     update: Callable[[Tree, Tree, Ctx], tuple[Inbox, Tree, Mixed]]
-    axis: int | None = None
+    axis: Any = None
     sends: bool = True
     listener: Listener | None = None
 
@@ -149,10 +151,14 @@ class Weights(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What the mix does to one named part of what a server holds."""
+    """What the mix does to one named part of what a server holds.
+
+    `own` is True for a part of which one row per silo is held, which that silo alone receives: held[n], not held[r].
+    """
 
     init: Callable[[Tree, Tree], Tree]
     update: Callable[[Mixed, Tree, Tree, Tree, Ctx], tuple[Tree, Tree]]
+    own: bool = False
 
 
 class State(NamedTuple):
@@ -366,10 +372,16 @@ def federate(client: Client, mixer: Mixer) -> Algorithm:
 def silo_view(mixer: Mixer, state: State, data: Block, i: Any) -> tuple[Inbox, Tree, Block]:
     """What silo i has: its inbox, its private state and its rows."""
     at = lambda tree: jax.tree.map(lambda a: a[i], tree)  # noqa: E731
-    inbox = state.inbox if mixer.axis is None else at(state.inbox)
-    if mixer.listener is not None:
-        inbox = inbox._replace(shared=heard_by(mixer.listener, inbox.shared, i))
-    return inbox, at(state.private), at(data)
+    return received(mixer, state.inbox, i), at(state.private), at(data)
+
+
+def received(mixer: Mixer, inbox: Inbox, i: Any) -> Inbox:
+    """What silo i receives of the inboxes of all."""
+    at = lambda axis, tree: tree if axis is None else jax.tree.map(lambda a: a[i], tree)  # noqa: E731
+    inbox = jax.tree.map(at, mixer.axis, inbox, is_leaf=lambda axis: axis is None)
+    if mixer.listener is None:
+        return inbox
+    return inbox._replace(shared=heard_by(mixer.listener, inbox.shared, i))
 
 
 def heard_by(listener: Listener, shared: Mapping[str, Tree], i: Any) -> dict[str, Tree]:

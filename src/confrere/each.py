@@ -56,8 +56,7 @@ def spread(mesh: Mesh) -> Each:
     """`one_by_one` on every device of the mesh, each with its share of the silos."""
 
     def each(function: Callable[..., Any], in_axes: Any) -> Callable[..., Any]:
-        specs = jax.tree.map(spec, tuple(in_axes), is_leaf=is_none)
-        return on_shares(mesh, one_by_one(function, in_axes), specs, PartitionSpec(SILO))
+        return on_shares(mesh, one_by_one(function, in_axes), specs_of(tuple(in_axes)), PartitionSpec(SILO))
 
     return each
 
@@ -67,9 +66,9 @@ def on_shares(mesh: Mesh, function: Callable[..., Any], in_specs: Any, out_specs
     return jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 
 
-def spec(axis: int | None) -> PartitionSpec:
-    """Cut along the silos, or the same for all."""
-    return PartitionSpec() if axis is None else PartitionSpec(SILO)
+def specs_of(axes: Any) -> Any:
+    """Axis by axis of a tree: cut along the silos (0), or the same for all (None)."""
+    return jax.tree.map(lambda a: PartitionSpec() if a is None else PartitionSpec(SILO), axes, is_leaf=is_none)
 
 
 def mesh_for(silos: int, nbytes: int, least: int) -> Mesh | None:

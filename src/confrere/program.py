@@ -27,7 +27,7 @@ from confrere.core import (
     present,
     silo_view,
 )
-from confrere.each import SILO, Each, on_shares, one_by_one, spread
+from confrere.each import SILO, Each, on_shares, one_by_one, specs_of, spread
 from confrere.models import METRICS, Model
 from confrere.stopping import cone
 from confrere.weights.erosion import relative_distance
@@ -184,7 +184,7 @@ def evaluate_shares(
         return jax.lax.psum(jax.lax.cond(here, score_it, lambda: nothing), SILO)
 
     silo, same = PartitionSpec(SILO), PartitionSpec()
-    inbox = same if algorithm.mixer.axis is None else silo
+    inbox = specs_of(algorithm.mixer.axis)
     held = State(inbox, silo, same, same)  # type: ignore[arg-type]
     out = silo if user is None else same
     return on_shares(mesh, of_share, (held, silo, silo, same), out)(state, train, test, user)

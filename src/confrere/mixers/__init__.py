@@ -1,7 +1,7 @@
 """Mixers: what happens between silos, from their messages to their next inbox."""
 
 from confrere.mixers.bulletin import bulletin
-from confrere.mixers.parts import add, replace, step, table
+from confrere.mixers.parts import add, replace, step, table, tempered
 from confrere.mixers.peers import exchange, peers
 from confrere.mixers.server import alone, server
 
@@ -15,4 +15,5 @@ __all__ = [
     "server",
     "step",
     "table",
+    "tempered",
 ]

@@ -81,3 +81,40 @@ def table() -> Part:
         return rows_where((mass > 0) & (mixed.mass > 0), combine_rows(share, last), held), (known, last)
 
     return Part(init, update)
+
+
+def tempered() -> Part:
+    """Remember every silo's last value c_i, and hand each silo its own correction towards their mean c.
+
+        s_i = min(1, N alpha_i)
+        c   = sum_i alpha_i s_i c_i / sum_i alpha_i s_i
+        silo i receives s_i (c - c_i)
+
+    where alpha are the weights over the N silos that were ever heard, summing to 1, and the absent count by their last
+    value. A silo that hardly counts has hardly a say in c: the full c - c_i would drive it ever further from the
+    others, with nothing to call it back. Here a silo is corrected as far as it counts, and fully once it has an equal
+    share. The corrections cancel over those who are averaged (sum_i alpha_i s_i (c - c_i) = 0); with equal weights they
+    are SCAFFOLD's, and a silo that counts alone is not corrected, nor is one that was never heard. A round in which
+    nobody counted changes nothing.
+    """
+
+    def init(held, message):
+        return jnp.zeros(silo_count(message), bool), jax.tree.map(jnp.zeros_like, message)
+
+    def update(mixed, message, held, state, ctx):
+        if mixed.weights is None:
+            raise ValueError("tempered() needs a rule with weights, such as weighted(...)")
+        known, last = state
+        here = present(ctx)
+        known, last = known | here, rows_where(here, message, last)
+        share, _ = normalise(jnp.where(known, mixed.weights, 0))
+        strength = jnp.minimum(1, known.sum() * share)  # [1, n]
+        mean = combine_rows(normalise(share * strength)[0], last)
+
+        def correction(c, own):
+            s = strength.reshape(-1, *(1,) * (own.ndim - 1)).astype(own.dtype)
+            return s * (c - own)
+
+        return rows_where(mixed.mass > 0, (jax.tree.map(correction, mean, last), (known, last)), (held, state))
+
+    return Part(init, update, own=True)

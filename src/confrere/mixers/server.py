@@ -1,6 +1,6 @@
 """The server: it holds one or more models, and lets a rule and its parts move them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,34 +13,41 @@ def server(rule: Rule, deliver: Literal["same", "own", "all"] = "same", **parts:
     """A server that holds one model for all ("same"), one per silo ("own"), or k that all receive ("all").
 
     Each keyword names a part of the message and what is done with its mean; the default is `x=step()`, the
-    plain average of the local models. The rule must give one row of weights per model held.
+    plain average of the local models. The rule must give one row of weights per model held. Parts that are every silo's
+    own, such as `tempered()`, are for a server that holds one model for all.
     """
     chosen = parts or {"x": step()}
     if deliver not in ("same", "own", "all"):
         raise ValueError(f"deliver must be 'same', 'own' or 'all', not {deliver!r}")
+    delivered = {name: "own" if part.own else deliver for name, part in chosen.items()}
+    for name in (name for name, part in chosen.items() if part.own and deliver != "same"):
+        raise ValueError(f"part {name!r} follows one model for all, but deliver={deliver!r} holds several")
 
-    def hold(shared, n):
-        if deliver == "same":
+    def hold(how, shared, n):
+        if how == "same":
             return jax.tree.map(lambda a: a[None], shared)
-        if deliver == "own":
+        if how == "own":
             return jax.tree.map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), shared)
         return shared
 
-    def hand_out(held):
-        return jax.tree.map(lambda a: a[0], held) if deliver == "same" else held
+    def hand_out(how, held):
+        return jax.tree.map(lambda a: a[0], held) if how == "same" else held
+
+    def inbox_of(held, mass):
+        return Inbox({name: hand_out(how, held[name]) for name, how in delivered.items()}, hand_out(deliver, mass))
 
     def init(shared, message):
         n = silo_count(message)
         check_parts(set(chosen), set(shared), set(message))
-        held = hold(shared, n)
+        held = {name: hold(how, shared[name], n) for name, how in delivered.items()}
         mass = first_mass(rule, message, n)
-        models = jax.tree.leaves(held)[0].shape[0]
+        models = 1 if deliver == "same" else jax.tree.leaves(held)[0].shape[0]
         if mass.shape[0] != models:
             raise ValueError(
                 f"the rule gives {mass.shape[0]} row(s) of weights, but deliver={deliver!r} holds {models} model(s)"
             )
         states = {name: part.init(held[name], message[name]) for name, part in chosen.items()}
-        return Inbox(hand_out(held), hand_out(mass)), (held, states, rule.init(message))
+        return inbox_of(held, mass), (held, states, rule.init(message))
 
     def update(message, state, ctx):
         held, states, rule_state = state
@@ -52,9 +59,16 @@ def server(rule: Rule, deliver: Literal["same", "own", "all"] = "same", **parts:
         }
         held = {name: new for name, (new, _) in moved.items()}
         states = {name: new for name, (_, new) in moved.items()}
-        return Inbox(hand_out(held), hand_out(mixed.mass)), (held, states, rule_state), mixed._replace(mean=None)
+        return inbox_of(held, mixed.mass), (held, states, rule_state), mixed._replace(mean=None)
 
-    return Mixer(init, update, 0 if deliver == "own" else None)
+    return Mixer(init, update, axis_of(deliver, delivered))
+
+
+def axis_of(deliver: str, delivered: dict[str, str]) -> Any:
+    """What of the inbox is stacked over silos: all of it, nothing, or some parts."""
+    if deliver == "own" or "own" not in delivered.values():
+        return 0 if deliver == "own" else None
+    return Inbox({name: 0 if how == "own" else None for name, how in delivered.items()}, None)
 
 
 def first_mass(rule: Rule, message, n: int) -> jax.Array:
