@@ -101,8 +101,17 @@ ALGORITHMS = {
         lambda order: cf.scaffold(lr=0.2, batch=4, momentum=0.5, weight_decay=0.01),
         cf.local(lr=0.2, batch=4, momentum=0.5, weight_decay=0.01),
     ),
+    "scaffold-bounded": Row(lambda order: cf.scaffold(lr=0.2, batch=4, bounded=True), cf.local(lr=0.2, batch=4)),
     "scaffold-option-one": Row(lambda order: cf.scaffold(lr=0.1, batch=4, steps=2, option="I", weights="size")),
     "waffle": Row(lambda order: cf.waffle(user=order.index(1), rounds=5, lr=0.2, batch=4), cf.local(lr=0.2, batch=4)),
+    "waffle-untempered": Row(
+        lambda order: cf.waffle(user=order.index(1), rounds=5, lr=0.2, batch=4, variate="untempered"),
+        cf.local(lr=0.2, batch=4),
+    ),
+    "waffle-bounded": Row(
+        lambda order: cf.waffle(user=order.index(1), rounds=5, lr=0.2, batch=4, distance="raw", bounded=True),
+        cf.local(lr=0.2, batch=4),
+    ),
     "waffle-literal": Row(
         lambda order: cf.waffle(user=order.index(0), rounds=5, lr=0.1, batch=4, variate="literal", distance="raw")
     ),

@@ -23,7 +23,7 @@ def test_one_by_one_is_vmap():
         return {"sum": same["a"] + own, "round": ctx.round * ctx.size}
 
     arguments = ({"a": jnp.ones(2)}, jnp.arange(6.0).reshape(3, 2), Ctx(2, None, jnp.arange(3), None, None))
-    axes = (None, 0, Ctx(None, None, 0, None, None))
+    axes = ({"a": None}, 0, Ctx(None, None, 0, None, None))
     jax.tree.map(
         np.testing.assert_array_equal, one_by_one(function, axes)(*arguments), jax.vmap(function, axes)(*arguments)
     )
@@ -52,7 +52,8 @@ from tests.helpers import two_class_silos
 silos = two_class_silos((20, 12, 8, 16)).split(0.25, seed=1)
 model = cf.models.mlp([4])
 gaps = {}
-for name, recipe in {"ditto": cf.ditto(lr=0.3, batch=4)}.items():
+recipes = {"ditto": cf.ditto(lr=0.3, batch=4), "waffle": cf.waffle(user=3, rounds=3, lr=0.3, batch=4)}
+for name, recipe in recipes.items():
     for user in (None, 3):
         runs = []
         for serial, host.SHARD_BYTES in ((False, 1 << 40), (True, 0)):

@@ -9,6 +9,7 @@ import pytest
 
 import confrere as cf
 from confrere.clients.batches import full
+from confrere.clients.controlled import shortened
 from confrere.clients.sgd import local_optimizer
 from confrere.weights.omega import sigmoid as sigmoid_of
 from tests.helpers import two_class_silos
@@ -238,25 +239,47 @@ def test_scaffold_reaches_the_pooled_optimum_although_silos_come_late_and_are_aw
     assert found == pytest.approx(np.dot(CURVED, OPTIMA) / np.sum(CURVED), abs=1e-6)
 
 
-def waffle_by_hand(h, o, lr, K, R, variate, distance):
-    """WAFFLE on parabolas: SCAFFOLD's silos, CalcWeights, and either reading of the server's variate."""
+def bounded_by_hand(correction, gradient, bounded):
+    """A correction that is at most as long as its gradient; in one dimension the length is the absolute value."""
+    return np.clip(correction, -np.abs(gradient), np.abs(gradient)) if bounded else correction
+
+
+def walk_by_hand(h, o, x, correction, lr, K, bounded=False):
+    """K corrected steps on every parabola: where they end, and the mean of the raw gradients along the way."""
+    y, total = np.full(len(h), x), 0.0
+    for _ in range(K):
+        raw = h * (y - o)
+        y, total = y - lr * (raw + bounded_by_hand(correction, raw, bounded)), total + raw
+    return y, total / K
+
+
+def strengths(alpha):
+    """How far each silo is corrected."""
+    return np.minimum(1, len(alpha) * alpha)
+
+
+def waffle_by_hand(h, o, lr, K, R, variate="reformed", distance="update", bounded=False):
+    """WAFFLE on parabolas: SCAFFOLD's silos, CalcWeights, and every reading of the server's variate."""
     n, x, c, ci, history = len(h), 0.0, 0.0, np.zeros(len(h)), [np.full(len(h), 1 / len(h))] * 2
-    sigmoid = sigmoid_by_hand(3.2)
+    sigmoid, s = sigmoid_by_hand(3.2), np.ones(n)
     for r in range(1, R + 1):
-        y = np.full(n, x)
-        for _ in range(K):
-            y = y - lr * (h * (y - o) - ci + c)
-        new = ci - c + (x - y) / (K * lr)
+        y, new = walk_by_hand(h, o, x, s * (c - ci), lr, K, bounded)
         seen = new if distance == "raw" else y
         W, raw = calc_weights(np.abs(seen - seen[0]), r, R, 0, history, sigmoid, sigmoid)
         history = [history[1], raw]
         x = x + W @ (y - x)
-        c = W @ new if variate == "reformed" else c + W @ (new - ci)
+        if variate == "literal":
+            c = c + W @ (new - ci)
+        elif variate == "untempered":
+            c = W @ new
+        else:
+            s = strengths(W)
+            c = (W * s) @ new / (W * s).sum()
         ci = new
     return x
 
 
-@pytest.mark.parametrize("variate", ["reformed", "literal"])
+@pytest.mark.parametrize("variate", ["reformed", "untempered", "literal"])
 @pytest.mark.parametrize("distance", ["update", "raw"])
 def test_waffle_is_its_transcription(curved, variate, distance):
     recipe = cf.waffle(user=0, rounds=30, lr=0.1, batch=None, steps=4, variate=variate, distance=distance)
@@ -264,24 +287,73 @@ def test_waffle_is_its_transcription(curved, variate, distance):
     assert final_slope(recipe, curved, 30) == pytest.approx(want, abs=1e-10)
 
 
-def test_the_reformed_variate_ends_at_the_users_optimum_and_the_literal_one_cannot(curved):
+@pytest.mark.parametrize("variate", ["reformed", "untempered"])
+def test_a_bounded_correction_is_at_most_as_long_as_its_gradient_in_every_step(curved, variate):
+    recipe = cf.waffle(user=0, rounds=12, lr=0.1, batch=None, steps=4, variate=variate)
+    bounded = cf.waffle(user=0, rounds=12, lr=0.1, batch=None, steps=4, variate=variate, bounded=True)
+    want = waffle_by_hand(np.array(CURVED), np.array(OPTIMA), 0.1, 4, 12, variate, bounded=True)
+    got = final_slope(bounded, curved, 12)
+    assert got == pytest.approx(want, abs=1e-10)
+    assert abs(got - final_slope(recipe, curved, 12)) > 1e-3
+
+
+def test_bounded_scaffold_is_its_transcription(curved):
+    h, o, x, c, ci = np.array(CURVED), np.array(OPTIMA), 0.0, 0.0, np.zeros(3)
+    for _ in range(12):
+        y, new = walk_by_hand(h, o, x, c - ci, 0.1, 4, bounded=True)
+        x, c, ci = y.mean(), new.mean(), new
+    recipe = cf.scaffold(lr=0.1, batch=None, steps=4, bounded=True)
+    assert final_slope(recipe, curved, 12) == pytest.approx(x, abs=1e-10)
+
+
+@pytest.mark.parametrize("times", [0.0, 0.1, 1.0, 7.0])
+def test_a_correction_is_shortened_to_the_length_of_the_whole_gradient(times):
+    rng = np.random.default_rng(0)
+    gradient = {"w": rng.normal(size=(3, 2)), "b": rng.normal(size=2)}
+    other = {"w": rng.normal(size=(3, 2)), "b": rng.normal(size=2)}
+    length = lambda tree: np.linalg.norm(np.concatenate([np.ravel(a) for a in tree.values()]))  # noqa: E731
+    given = {name: jnp.asarray(times * length(gradient) / length(other) * a) for name, a in other.items()}
+    got = shortened(given, jax.tree.map(jnp.asarray, gradient))
+    assert length(got) == pytest.approx(min(times, 1) * length(gradient), rel=1e-5)
+    for name in given:
+        np.testing.assert_allclose(got[name], min(1, 1 / times if times else 1) * given[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("correction", [0.0, 3.0, 1e30])
+def test_where_the_gradient_is_zero_there_is_no_correction_and_no_nan(correction):
+    with jax.debug_nans(True):
+        got = shortened({"w": jnp.full(3, correction)}, {"w": jnp.zeros(3)})
+    np.testing.assert_array_equal(got["w"], np.zeros(3))
+
+
+def test_a_bounded_run_from_the_optimum_stays_there(curved):
+    silos = parabolas((1.0, 1.0, 2.0), (0.0, 0.0, 0.0))  # every gradient is zero at the start
+    recipe = cf.waffle(user=0, rounds=8, lr=0.1, batch=None, steps=3, bounded=True)
+    assert final_slope(recipe, (silos, curved[1]), 8) == 0
+
+
+def test_both_reformed_variates_end_at_the_users_optimum_and_the_literal_one_cannot(curved):
     how = {"user": 0, "rounds": 300, "lr": 0.1, "batch": None, "steps": 5, "distance": "raw"}
     assert abs(final_slope(cf.waffle(**how), curved, 300) - OPTIMA[0]) < 0.01
+    assert abs(final_slope(cf.waffle(**how, variate="untempered"), curved, 300) - OPTIMA[0]) < 0.01
     assert abs(final_slope(cf.waffle(**how, variate="literal"), curved, 300) - OPTIMA[0]) > 0.3
 
 
-def fixed_waffle(row):
-    """WAFFLE's client and server with weights that never change."""
+def scripted_waffle(rows, tempered=True, steps=3, lr=0.2):
+    """WAFFLE's client and server with weights that are given round by round, [R, n]."""
+    weights = cf.Weights(lambda n: (), lambda geometry, state, ctx: (jnp.asarray(rows)[ctx.round - 1][None], state))
+    part, receives = (cf.mixers.tempered, "correction") if tempered else (cf.mixers.table, "variate")
 
     def make(loss, lr):
-        weights = cf.weights.uniform() if row is None else cf.Weights(lambda n: (), lambda g, s, c: (row[None], s))
-        client = cf.clients.controlled(loss, local_optimizer(lr), full(3), "II", "value")
-        return cf.federate(client, cf.mixers.server(cf.weighted(weights), x=cf.mixers.step(), c=cf.mixers.table()))
+        tx = local_optimizer(lr)
+        client = cf.clients.controlled(loss, tx, full(steps), "II", "value", receives=receives)
+        return cf.federate(client, cf.mixers.server(cf.weighted(weights), x=cf.mixers.step(), c=part()))
 
-    return cf.Recipe(make, {}, {"lr": 0.2})
+    return cf.Recipe(make, {}, {"lr": lr})
 
 
-def test_waffle_with_equal_weights_is_scaffold_and_with_the_users_alone_is_local_training():
+@pytest.mark.parametrize("tempered", [True, False])
+def test_waffle_with_equal_weights_is_scaffold_and_with_the_users_alone_is_local_training(tempered):
     silos = two_class_silos()
     how = {"rounds": 6, "metrics": [], "record": []}
 
@@ -289,9 +361,71 @@ def test_waffle_with_equal_weights_is_scaffold_and_with_the_users_alone_is_local
         return cf.simulate(recipe, LOGISTIC, silos, **how).models
 
     scaffold = one(cf.scaffold(lr=0.2, batch=None, steps=3))
-    np.testing.assert_allclose(one(fixed_waffle(None))["w"], scaffold["w"], atol=1e-6)
+    equal = scripted_waffle(np.ones((6, 3), np.float32), tempered)
+    np.testing.assert_allclose(one(equal)["w"], scaffold["w"], atol=1e-6)
     alone = one(cf.local(lr=0.2, steps=3))["w"][1]
-    np.testing.assert_allclose(one(fixed_waffle(jnp.array([0.0, 1.0, 0.0])))["w"][1], alone, atol=1e-6)
+    only = scripted_waffle(np.tile(np.float32([0, 1, 0]), (6, 1)), tempered)
+    np.testing.assert_allclose(one(only)["w"][1], alone, atol=1e-6)
+
+
+def tempered_by_hand(h, o, lr, K, rows, here):
+    """Tempered corrections on parabolas under given weights, with silos that come late and are away.
+
+    A silo that was never heard trains uncorrected; the absent count in c by their last variate.
+    """
+    n, x = len(h), 0.0
+    ci, heard, correction = np.zeros(n), np.zeros(n, bool), np.zeros(n)
+    for weights, there in zip(rows, here, strict=True):
+        y, new = walk_by_hand(h, o, x, correction, lr, K)
+        if (weights * there).sum() == 0:
+            continue
+        x = x + (weights * there) @ (y - x) / (weights * there).sum()
+        ci, heard = np.where(there, new, ci), heard | there
+        alpha, s = weights[heard] / weights[heard].sum(), np.zeros(n)
+        s[heard] = strengths(alpha)
+        c = (alpha * s[heard]) @ ci[heard] / (alpha @ s[heard])
+        correction = s * (c - ci)
+    return x, correction
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_corrections_are_tempered_under_changing_weights_with_late_and_absent_silos(curved, seed):
+    silos, model = curved
+    rng = np.random.default_rng(seed)
+    rows, here = rng.exponential(size=(20, 3)) ** 3, rng.random((20, 3)) < 0.7
+    rows[rng.random((20, 3)) < 0.2] = 0
+    here[:4, seed % 3] = False  # comes late
+    want, correction = tempered_by_hand(np.array(CURVED), np.array(OPTIMA), 0.1, 4, rows, here)
+    with jax.enable_x64(True):
+        recipe = scripted_waffle(rows, steps=4, lr=0.1)
+        history = cf.simulate(recipe, model, silos, rounds=20, metrics=[], record=[], active=here)
+    assert float(history.models["w"][0, 0, 0]) == pytest.approx(want, abs=1e-10)
+    np.testing.assert_allclose(np.ravel(history.state.inbox.shared["c"]["w"]), correction, atol=1e-10)
+
+
+def test_corrections_cancel_over_those_who_are_averaged_and_no_silo_of_weight_zero_is_corrected():
+    recipe = cf.waffle(user=1, rounds=12, lr=0.3, batch=8)
+    none_yet = True
+    for rounds in (3, 6, 9):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the run is shorter than the schedule
+            history = cf.simulate(recipe, LOGISTIC, two_class_silos((40, 30, 20, 25)), rounds=rounds)
+        alpha, correction = history.weights[-1, 0], np.asarray(history.state.inbox.shared["c"]["w"])
+        np.testing.assert_allclose(np.tensordot(alpha, correction, 1), 0, atol=1e-7)
+        assert not np.any(correction[alpha == 0])
+        none_yet = none_yet and (alpha > 0).all()
+        assert np.abs(correction).max() > 1e-4
+    assert not none_yet
+
+
+def test_a_silo_receives_its_own_correction_alone():
+    """What goes down is a model and a correction, however many silos there are."""
+    for sizes in ((40, 30, 20), (40, 30, 20, 25, 10)):
+        silos = two_class_silos(sizes)
+        history = cf.simulate(cf.waffle(user=0, rounds=2, lr=0.1), LOGISTIC, silos, rounds=2, metrics=[])
+        model = sum(np.asarray(a).nbytes for a in jax.tree.leaves(history.personal(0)))
+        assert (history.bytes_down == 2 * model + 4).all()  # the mass is one number
+        assert (history.bytes_up == 2 * model).all()
 
 
 def test_the_weights_of_a_run_sum_to_one_and_end_at_the_user():
@@ -304,7 +438,8 @@ def test_the_weights_of_a_run_sum_to_one_and_end_at_the_user():
     ("given", "said"),
     [
         ({"option": "III"}, "option must be 'I' or 'II'"),
-        ({"variate": "new"}, "variate must be 'reformed' or 'literal'"),
+        ({"variate": "new"}, "variate must be 'reformed', 'untempered' or 'literal'"),
+        ({"bounded": 1}, "bounded must be True or False, not 1"),
         ({"distance": "l1"}, "distance must be 'update' or 'raw'"),
         ({"rounds": 0}, "rounds must be a whole number above 0"),
         ({"rounds": None}, "rounds must be a whole number above 0"),

@@ -25,15 +25,19 @@ from confrere.core import Block, Client, Loss, Tree, rows_where
 
 Option = Literal["I", "II"]
 Sends = Literal["change", "value", "both"]
+Receives = Literal["variate", "correction"]
 
 
 def controlled(
-    loss: Loss, tx: optax.GradientTransformation, plan: Plan, option: Option = "II", sends: Sends = "change", l2=None
-) -> Client:
+    loss: Loss, tx: optax.GradientTransformation, plan: Plan, option: Option = "II", sends: Sends = "change", l2=None,
+    receives: Receives = "variate", bounded: bool = False,
+) -> Client:  # fmt: skip
     """Train locally with control variates, and send x - y_i with the part `c`.
 
     sends: as `c` the change of the silo's variate ("change": SCAFFOLD's), the variate itself ("value"), or the change
-    and, as a part `raw`, the variate ("both").
+    and, as a part `raw`, the variate ("both"). receives: as `c` the server's variate, from which the silo's own is
+    taken, or the silo's whole correction, from a server that remembers its variate. bounded: shorten the correction, in
+    every step, to at most the length of the gradient that it corrects.
     """
     regularised = with_l2(loss, l2)
     grad = jax.grad(regularised)
@@ -48,7 +52,8 @@ def controlled(
         def step(carry, batch):
             y, state, total, steps = carry
             raw = grad(y, batch)
-            updates, state = tx.update(jax.tree.map(jnp.add, raw, correction), state, y)
+            by = shortened(correction, raw) if bounded else correction
+            updates, state = tx.update(jax.tree.map(jnp.add, raw, by), state, y)
             return optax.apply_updates(y, updates), state, jax.tree.map(jnp.add, total, raw), steps + 1
 
         start = (x, tx.init(x), jax.tree.map(jnp.zeros_like, x), jnp.int32(0))
@@ -58,8 +63,9 @@ def controlled(
     def update(inbox, private, data, ctx):
         count, own = private
         x, c = inbox.shared["x"], inbox.shared["c"]
-        correction = jax.tree.map(lambda c, own: jnp.where(count > 0, c - own, 0), c, own)
-        y, total, steps = trained(x, correction, data, count, ctx.key)
+        if receives == "variate":
+            c = jax.tree.map(lambda c, own: jnp.where(count > 0, c - own, 0), c, own)
+        y, total, steps = trained(x, c, data, count, ctx.key)
         if option == "I":
             new = grad(x, everything(data))
         else:
@@ -70,3 +76,11 @@ def controlled(
         return message | ({"raw": new} if sends == "both" else {}), (count + 1, new)
 
     return Client(init, update, shared_model)
+
+
+def shortened(correction: Tree, gradient: Tree) -> Tree:
+    """The correction, at most as long as the gradient: both lengths over the whole tree; none for a zero gradient."""
+    ours, limit = (sum(jnp.sum(jnp.square(a)) for a in jax.tree.leaves(tree)) for tree in (correction, gradient))
+    longer = ours > limit
+    factor = jnp.where(longer, jnp.sqrt(limit / jnp.where(longer, ours, 1)), 1)
+    return jax.tree.map(lambda a: factor.astype(a.dtype) * a, correction)
