@@ -16,7 +16,7 @@ from confrere.algorithms.borrowing import EVIDENCE_ROUNDS
 from confrere.answers.trials import FOLDS
 from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.borrowing.summary import Summary
-from confrere.core import Ctx, Inbox, blank_message, heard_by, silo_keys
+from confrere.core import Ctx, blank_message, received, silo_keys
 from confrere.program import numbers
 from confrere.simulate import initial_params
 
@@ -47,6 +47,9 @@ class Wire:
     def bytes_from(self, sender: str) -> int:
         return sum(len(text) for (who, _), texts in self.sent.items() if who == sender for text in texts)
 
+    def bytes_to(self, receiver: str) -> int:
+        return sum(len(text) for (_, who), texts in self.sent.items() if who == receiver for text in texts)
+
     def numbers_from(self, sender: str) -> np.ndarray:
         texts = [text for (who, _), texts in self.sent.items() if who == sender for text in texts]
         return np.frombuffer(b"".join(texts), np.float32)
@@ -66,8 +69,7 @@ def over_the_wire(recipe, silos, model, rounds, wire):
     update, listens = compiled(client.update), mixer.listener is not None
 
     def heard_at(i):
-        sent = Inbox(heard_by(mixer.listener, inbox.shared, i), inbox.mass) if listens else inbox
-        return wire.carry("server", names[i], sent)
+        return wire.carry("server", names[i], received(mixer, inbox, i))
 
     for number in range(1, rounds + 1):
         at_server, keys = silo_keys(key, jnp.int32(number), block.id)
@@ -171,6 +173,20 @@ def test_what_leaves_a_clinic_in_a_named_algorithm_is_what_the_answer_names(name
     }
     assert all(f"{rounds} rounds of {name}, run {runs} times" in entry.what for entry in answer.shared)
     no_row_is_told(silos, wire, ["age", "dose"])
+
+
+def test_each_silo_receives_the_common_model_and_its_own_correction_alone():
+    silos, rounds, wire = small_silos(), 4, Wire()
+    recipe = cf.waffle(USER, rounds=rounds, lr=0.3, batch=None, steps=3)
+    params = over_the_wire(recipe, silos, LOGISTIC, rounds, wire)
+    history = cf.simulate(recipe, LOGISTIC, silos, rounds, metrics=())
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), params, history.personal(USER))
+    asked = {name: rounds + (name == silos.names[USER]) for name in silos.names}  # once more for its personal model
+    for i, name in enumerate(silos.names):
+        assert wire.bytes_from(name) == history.bytes_up[:, i].sum()
+        assert wire.bytes_to(name) == history.bytes_down[0, i] * asked[name]
+    corrections = [wire.sent["server", name][5 * 2 : 5 * 3][:2] for name in silos.names]  # of round 3
+    assert len({b"".join(texts) for texts in corrections}) == len(silos.names)
 
 
 @pytest.mark.slow
