@@ -9,7 +9,12 @@ lr, and stays right with momentum and weight decay. The optimizer sees the corre
 
 Where this goes beyond the paper: a silo that takes part for the first time has no variate yet, and trains uncorrected.
 In the first round that is the paper's; for a late joiner the paper's c_i = 0 would add c to its own gradient, and so
-double the step.
+double the step. A server that remembers the c_i may hand each silo its correction, c - c_i or less, in place of c. And
+a correction may be bounded:
+
+    y <- y - lr (g_i(y) + d min(1, |g_i(y)| / |d|)),    d = c - c_i
+
+for d is as old as the round, and after many large steps may outweigh the gradient.
 """
 
 from typing import Literal
