@@ -98,6 +98,19 @@ def test_every_method_makes_a_recipe_in_every_setting():
             assert facts(setting, name, method(setting))["method"] == name
 
 
+def test_networks_have_bounded_corrections_and_a_smaller_penalty():
+    deep = TINY._replace(model="lenet5")
+    made = {name: METHODS[name](deep) for name in METHODS if name.startswith(("waffle", "scaffold"))}
+    bounded = {name: recipe.static["bounded"] for name, recipe in made.items()}
+    assert bounded == {
+        "scaffold": False, "waffle": True, "scaffold_bounded": True, "waffle_literal": False,
+        "waffle_untempered": False, "waffle_raw": True,
+    }  # fmt: skip
+    assert not METHODS["waffle"](TINY).static["bounded"]
+    penalties = [METHODS["weight_erosion"](one).hyper["p_d"] for one in (TINY, deep)]
+    assert penalties == [2 / TINY.rounds, 0.8 / TINY.rounds]
+
+
 def test_methods_are_chosen_by_name():
     assert chosen(()) == tuple(TABLE_1)
     assert chosen(("all",)) == tuple(METHODS)

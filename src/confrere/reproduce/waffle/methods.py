@@ -32,7 +32,7 @@ def waffle(setting: Setting, **how: Any) -> Recipe:
 def weight_erosion(setting: Setting) -> Recipe:
     """Weight Erosion on updates; the paper's penalties are lost, so they are ours. The size penalty is 0.
 
-    Updates of networks are farther apart: .8/R lets the others fade at about two thirds of the rounds on B*.
+    For networks .8/R lets the others fade at about two thirds of the rounds on B*.
     """
     p_d = (0.8 if network(setting) else 2) / setting.rounds
     return algorithms.weight_erosion(ALICE, p_d=p_d, p_s=0.0, form="update", **training(setting), **setting.momentum)
