@@ -19,6 +19,7 @@ from confrere.reproduce.waffle.cells import ABOUT, Cell, from_table
 from confrere.reproduce.waffle.methods import METHODS
 from confrere.reproduce.waffle.setting import DISTRIBUTIONS
 from confrere.reproduce.waffle.table import of_method
+from tables import table
 
 PAPERS = ("lenet5", "dla")  # models with which something was published
 PAGE = Path(__file__).with_name("waffle.md")
@@ -98,12 +99,6 @@ def accuracy(data: str, distribution: str, method: str, cells: Sequence[Cell] | 
 def nearly(data: str, distribution: str, method: str, cells: Sequence[Cell] | None) -> str:
     """The mean over seeds of the first round that is nearly there."""
     return "" if not cells else f"{of_method(data, distribution, method, cells)['rounds_to_99']['mean']:.0f}"
-
-
-def table(corner: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """A Markdown table."""
-    lines = [f"| {corner} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    return "\n".join([*lines, *(f"| `{name}` | {' | '.join(found)} |" for name, found in rows)])
 
 
 def write(folder: Path, page: Path = PAGE) -> None:

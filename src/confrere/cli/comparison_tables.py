@@ -1,8 +1,16 @@
 """Tables of the comparison on real silos, written so that they can be pasted into a Markdown page."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from confrere.cli.auto_tables import show, signed
+
+
+class Lines(NamedTuple):
+    """A table in words: its header, and one row per method."""
+
+    header: list[str]
+    rows: list[list[str]]
 
 
 def show_hospitals(report: dict[str, Any]) -> None:
@@ -15,12 +23,18 @@ def show_hospitals(report: dict[str, Any]) -> None:
 
 
 def show_every_method(report: dict[str, Any]) -> None:
-    """One table per setting, the lowest log-loss first; differences are with training alone."""
+    """One table per setting."""
+    for name, table in every_method_tables(report):
+        show(f"{name}: mean over users and {report['seeds']} splits, 95 % intervals", *table)
+
+
+def every_method_tables(report: dict[str, Any]) -> Iterator[tuple[str, Lines]]:
+    """Every setting with its table, the lowest log-loss first; differences are with training alone."""
     for name, rows in report["settings"].items():
         order = sorted(rows, key=lambda method: rows[method]["log_loss"]["mean"])
         lines = [[method, *columns(rows[method], method == report["alone"])] for method in order]
         titles = [text for metric in rows[order[0]] for text in (named(metric), f"minus {report['alone']}")]
-        show(f"{name}: mean over users and {report['seeds']} splits, 95 % intervals", ["method", *titles], lines)
+        yield name, Lines(["method", *titles], lines)
 
 
 def columns(row: dict[str, Any], is_alone: bool) -> list[str]:
@@ -66,7 +80,7 @@ def without_repeats(differences: dict[str, dict[str, Any]]) -> dict[str, dict[st
 
 def named(metric: str) -> str:
     """A metric in words."""
-    return {"log_loss": "log-loss", "rmse": "RMSE"}.get(metric, metric)
+    return {"log_loss": "log-loss", "rmse": "RMSE", "auroc": "AUROC"}.get(metric, metric)
 
 
 def show_together(found: dict[str, Any], seeds: int) -> None:

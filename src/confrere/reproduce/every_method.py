@@ -2,9 +2,12 @@
 
 Each algorithm of the library with a linear model, its learning rate tuned for every user by cross-validation on the
 user's training rows; half of the user's rows are set aside for testing. Differences are with `ridge_local`, the best
-that a silo reaches alone, seed by seed, with intervals that know that seeds split the same rows anew.
+that a silo reaches alone, seed by seed, with intervals that know that seeds split the same rows anew. With a store, a
+run that is cut off goes on where it was.
 """
 
+import datetime
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,9 +15,13 @@ from typing import Any
 from confrere import algorithms
 from confrere.core import Recipe
 from confrere.models import logistic
-from confrere.reproduce.hospitals import METRICS, REAL_CELLS, Setting, stage
+from confrere.reproduce.hospitals import METRICS as OF_HOSPITALS
+from confrere.reproduce.hospitals import REAL_CELLS, Setting, stage
 from confrere.study import Study, StudyResult
+from confrere.study.study import versions
 
+METRICS = (*OF_HOSPITALS, "auroc")
+Folder = str | os.PathLike[str] | None
 ALONE = "ridge_local"
 ALL = "all"
 NAMES = (
@@ -31,18 +38,23 @@ def methods() -> dict[str, Callable[..., Recipe]]:
     return {"auto": algorithms.evidence, ALONE: algorithms.ridge_local, **named, **kept}
 
 
-def compare(setting: Setting, seeds: int, progress: Callable[[int, int], None] | None = None) -> StudyResult:
+def compare(
+    setting: Setting, seeds: int, progress: Callable[[int, int], None] | None = None, store: Folder = None
+) -> StudyResult:
     """All methods for all users of one setting."""
-    return Study(setting.make, logistic(), methods(), seeds=seeds, metrics=METRICS).run(progress=progress)
+    return Study(setting.make, logistic(), methods(), seeds=seeds, metrics=METRICS).run(store, progress)
 
 
-def every_method(seeds: int = 10, progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
-    """Every setting as one JSON object."""
+def every_method(
+    seeds: int = 10, progress: Callable[[int, int], None] | None = None, store: Folder = None
+) -> dict[str, Any]:
+    """Every setting as one JSON object. What the store has is not run again."""
     found = {}
     for i, setting in enumerate(REAL_CELLS):
         whole = None if progress is None else stage(progress, i, len(REAL_CELLS))
-        found[setting.name] = of_setting(compare(setting, seeds, whole))
-    return {"seeds": seeds, "alone": ALONE, "settings": found}
+        found[setting.name] = of_setting(compare(setting, seeds, whole, store))
+    made = {"date": datetime.date.today().isoformat(), "versions": versions()}
+    return {"seeds": seeds, "alone": ALONE, "settings": found, **made}
 
 
 def of_setting(result: StudyResult) -> dict[str, Any]:
