@@ -58,7 +58,7 @@ ALGORITHMS = {
         cf.local(lr=0.2, batch=4, momentum=0.9, weight_decay=0.01, l2=0.01),
     ),
     "fine-tuned": Row(lambda order: cf.fine_tuned(lr=0.2, batch=4, tune_steps=3)),
-    "ditto": Row(lambda order: cf.ditto(lr=0.2, pull=0.5, batch=4)),
+    "ditto": Row(lambda order: cf.ditto(lr=0.2, pull=0.5, batch=4, momentum=0.5)),
     "apfl": Row(lambda order: cf.apfl(lr=0.2, alpha=0.4, batch=4, l2=0.01)),
     "fedper": Row(
         lambda order: cf.fedper(lr=0.2, keep=("b",), batch=4, momentum=0.9), cf.local(lr=0.2, batch=4, momentum=0.9)

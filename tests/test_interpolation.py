@@ -11,6 +11,7 @@ from confrere.clients.held_out import hold_out
 LINEAR = cf.models.linear()
 SIZES = (9, 7, 4)
 HOW = {"lr": 0.1, "batch": 3}  # the same everywhere, so that programs are found again
+HEAVY = {**HOW, "momentum": 0.7, "weight_decay": 0.05}
 
 
 def regressions(sizes=SIZES, d=2, seed=0):
@@ -40,8 +41,11 @@ def with_ones(silo):
     return np.c_[silo.X, np.ones(len(silo.y))], silo.y
 
 
-def numpy_apfl(silos, w, lr, alpha, rounds, batch, adaptive):
-    """Deng, Kamani, Mahdavi (2020), Algorithm 1, on half squared errors and consecutive batches."""
+def numpy_apfl(silos, w, lr, alpha, rounds, batch, adaptive, momentum=0.0, weight_decay=0.0):
+    """Deng, Kamani, Mahdavi (2020), Algorithm 1, on half squared errors and consecutive batches.
+
+    Momentum, afresh in every round, and decoupled weight decay are those of both models.
+    """
     n, sizes = len(silos), np.array(silos.sizes())
     v, share = [w.copy() for _ in range(n)], [alpha] * n
 
@@ -52,12 +56,13 @@ def numpy_apfl(silos, w, lr, alpha, rounds, batch, adaptive):
         local = []
         for i in range(n):
             X, y = with_ones(silos[i])
-            w_i = w.copy()
+            w_i, of_w, of_v = w.copy(), 0.0, 0.0
             for first in range(0, len(y), batch):
                 xi = X[first : first + batch], y[first : first + batch]
                 at_mixture = gradient(share[i] * v[i] + (1 - share[i]) * w_i, *xi)
                 slope = (v[i] - w_i) @ at_mixture
-                w_i, v[i] = w_i - lr * gradient(w_i, *xi), v[i] - lr * share[i] * at_mixture
+                of_w, of_v = momentum * of_w + gradient(w_i, *xi), momentum * of_v + share[i] * at_mixture
+                w_i, v[i] = w_i - lr * (of_w + weight_decay * w_i), v[i] - lr * (of_v + weight_decay * v[i])
                 if adaptive:
                     share[i] = np.clip(share[i] - lr * slope, 0, 1)
             local.append(w_i)
@@ -65,22 +70,23 @@ def numpy_apfl(silos, w, lr, alpha, rounds, batch, adaptive):
     return np.array([a * own + (1 - a) * w for a, own in zip(share, v, strict=True)]), share
 
 
+@pytest.mark.parametrize("how", [{}, {"momentum": 0.6, "weight_decay": 0.1}], ids=["plain", "momentum"])
 @pytest.mark.parametrize("adaptive", [True, False])
-def test_apfl_is_its_algorithm_in_numpy(x64, adaptive):
+def test_apfl_is_its_algorithm_in_numpy(x64, adaptive, how):
     silos, params = regressions(), {"w": jnp.array([[0.5], [-1.0]]), "b": jnp.array([0.2])}
-    history = run(
-        cf.apfl(lr=0.2, alpha=0.4, adaptive=adaptive, batch=3, order="cyclic"), silos, rounds=6, params=params
-    )
-    models, share = numpy_apfl(silos, flat(params), 0.2, 0.4, 6, 3, adaptive)
+    recipe = cf.apfl(lr=0.2, alpha=0.4, adaptive=adaptive, batch=3, order="cyclic", **how)
+    history = run(recipe, silos, rounds=6, params=params)
+    models, share = numpy_apfl(silos, flat(params), 0.2, 0.4, 6, 3, adaptive, **how)
     np.testing.assert_allclose(flat(history.models), models, atol=1e-12)
     np.testing.assert_allclose(history.state.private[2], share, atol=1e-12)
     assert (np.ptp(share) > 0.1) == adaptive
 
 
-def test_apfl_with_share_one_is_local_and_with_share_zero_is_fedavg():
+@pytest.mark.parametrize("how", [HOW, HEAVY], ids=["plain", "momentum"])
+def test_apfl_with_share_one_is_local_and_with_share_zero_is_fedavg(how):
     silos = regressions()
-    close(run(cf.apfl(alpha=1.0, adaptive=False, **HOW), silos).models, run(cf.local(**HOW), silos).models, 1e-6)
-    close(run(cf.apfl(alpha=0.0, adaptive=False, **HOW), silos).models, run(cf.fedavg(**HOW), silos).models, 1e-6)
+    close(run(cf.apfl(alpha=1.0, adaptive=False, **how), silos).models, run(cf.local(**how), silos).models, 1e-6)
+    close(run(cf.apfl(alpha=0.0, adaptive=False, **how), silos).models, run(cf.fedavg(**how), silos).models, 1e-6)
 
 
 def test_the_share_of_apfl_stays_between_0_and_1_under_steps_that_are_far_too_long():
@@ -92,16 +98,17 @@ def test_the_share_of_apfl_stays_between_0_and_1_under_steps_that_are_far_too_lo
 
 def test_the_common_model_of_apfl_is_fedavg_whatever_the_shares():
     silos = regressions()
-    x = run(cf.apfl(alpha=0.7, **HOW), silos).state.inbox.shared["x"]
-    close(x, run(cf.fedavg(**HOW), silos).state.inbox.shared["x"], 1e-6)
+    x = run(cf.apfl(alpha=0.7, **HEAVY), silos).state.inbox.shared["x"]
+    close(x, run(cf.fedavg(**HEAVY), silos).state.inbox.shared["x"], 1e-6)
 
 
-def test_model_interpolation_lies_between_fedavg_and_local():
+@pytest.mark.parametrize("how", [HOW, HEAVY], ids=["plain", "momentum"])
+def test_model_interpolation_lies_between_fedavg_and_local(how):
     silos = regressions()
-    common, own = run(cf.fedavg(**HOW), silos).models, run(cf.local(**HOW), silos).models
+    common, own = run(cf.fedavg(**how), silos).models, run(cf.local(**how), silos).models
     for share in (0.0, 0.3, 1.0):
         between = jax.tree.map(lambda v, w, a=share: a * v + (1 - a) * w, own, common)
-        close(run(cf.model_interpolation(own_share=share, **HOW), silos).models, between, 1e-6)
+        close(run(cf.model_interpolation(own_share=share, **how), silos).models, between, 1e-6)
 
 
 def test_held_out_rows_are_every_fifth_live_row():

@@ -13,6 +13,7 @@ from tests.helpers import two_class_silos
 from tests.quadratics import absences, played, present_shares, regressions
 
 INNER = 0.4
+HEAVY = {"momentum": 0.6, "weight_decay": 0.1}
 
 
 def network_on_rows():
@@ -52,23 +53,24 @@ def test_the_exact_form_is_the_gradient_of_the_loss_after_inner_steps(x64, steps
     assert np.abs(exact - first_order).max() > 1e-3
 
 
-def per_fedavg_in_numpy(losses, active, lr, inner_lr, steps, first_order):
+def per_fedavg_in_numpy(losses, active, lr, inner_lr, steps, first_order, momentum=0.0, weight_decay=0.0):
     """Fallah et al. (2020), Algorithm 1, on all rows: (1 - a H) times the gradient at w - a g(w)."""
     x, eye = np.zeros(losses.h.shape[1]), np.eye(losses.h.shape[1])
     for here in active:
         share, w = present_shares(losses.share, here), np.tile(x, (len(here), 1))
         for i in range(len(here)):
-            turn = eye if first_order else eye - inner_lr * losses.H[i]
+            turn, trace = eye if first_order else eye - inner_lr * losses.H[i], 0.0
             for _ in range(steps):
-                w[i] = w[i] - lr * turn @ losses.gradient(i, w[i] - inner_lr * losses.gradient(i, w[i]))
+                trace = momentum * trace + turn @ losses.gradient(i, w[i] - inner_lr * losses.gradient(i, w[i]))
+                w[i] = w[i] - lr * (trace + weight_decay * w[i])
         x = x if share is None else share @ w
     return x, np.stack([x - inner_lr * losses.gradient(i, x) for i in range(len(losses.h))])
 
 
-@pytest.mark.parametrize("first_order", [False, True])
-def test_per_fedavg_is_its_algorithm(x64, first_order):
+@pytest.mark.parametrize(("first_order", "how"), [(False, {}), (True, {}), (False, HEAVY)])
+def test_per_fedavg_is_its_algorithm(x64, first_order, how):
     silos, losses = regressions()
-    active, numbers = absences(6, 3), {"lr": 0.1, "inner_lr": 0.3}
+    active, numbers = absences(6, 3), {"lr": 0.1, "inner_lr": 0.3, **how}
     recipe = cf.per_fedavg(**numbers, first_order=first_order, batch=None, steps=2)
     expected = per_fedavg_in_numpy(losses, active, **numbers, steps=2, first_order=first_order)
     for found, wanted in zip(played(recipe, silos, 6, active=active), expected, strict=True):
@@ -77,8 +79,9 @@ def test_per_fedavg_is_its_algorithm(x64, first_order):
 
 def test_per_fedavg_without_inner_steps_is_fedavg(x64):
     silos, _ = regressions()
-    x, own = played(cf.per_fedavg(lr=0.1, inner_lr=0.0, batch=None, steps=2), silos, 4)
-    np.testing.assert_allclose(x, played(cf.fedavg(lr=0.1, batch=None, steps=2), silos, 4)[0], rtol=1e-10)
+    how = {"lr": 0.1, "batch": None, "steps": 2, **HEAVY}
+    x, own = played(cf.per_fedavg(inner_lr=0.0, **how), silos, 4)
+    np.testing.assert_allclose(x, played(cf.fedavg(**how), silos, 4)[0], rtol=1e-10)
     np.testing.assert_array_equal(own, np.tile(x, (3, 1)))
 
 

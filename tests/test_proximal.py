@@ -1,4 +1,4 @@
-"""FedProx and pFedMe, against loops in numpy, limits and closed forms."""
+"""FedProx, pFedMe and Ditto, against loops in numpy, limits and closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from confrere.clients.batches import plan_for
 from tests.quadratics import absences, played, present_shares, regressions
 
 ROUNDS = 6
+HEAVY = {"momentum": 0.6, "weight_decay": 0.1}
 
 
 # FedProx
@@ -55,24 +56,28 @@ def prox_in_numpy(losses, i, w, pull, lr, steps):
     return theta
 
 
-def pfedme_in_numpy(losses, active, lr, inner_lr, pull, beta, inner_steps, steps):
+def pfedme_in_numpy(
+    losses, active, lr, inner_lr, pull, beta, inner_steps, steps, momentum=0.0, weight_decay=0.0
+):  # fmt: skip
     """Dinh et al. (2020), Algorithm 1: R = steps local rounds, the inner problem by gradient steps from w."""
     x = np.zeros(losses.h.shape[1])
     for here in active:
         share, w = present_shares(losses.share, here), np.tile(x, (len(here), 1))
         for i in range(len(here)):
+            trace = 0.0
             for _ in range(steps):
                 theta = prox_in_numpy(losses, i, w[i], pull, inner_lr, inner_steps)
-                w[i] = w[i] - lr * pull * (w[i] - theta)
+                trace = momentum * trace + pull * (w[i] - theta)
+                w[i] = w[i] - lr * (trace + weight_decay * w[i])
         x = x if share is None else (1 - beta) * x + beta * share @ w
     own = [prox_in_numpy(losses, i, x, pull, inner_lr, inner_steps) for i in range(active.shape[1])]
     return x, np.stack(own)
 
 
-@pytest.mark.parametrize(("pull", "beta"), [(4.0, 0.7), (15.0, 1.5)])
-def test_pfedme_is_its_algorithm(x64, pull, beta):
+@pytest.mark.parametrize(("pull", "beta", "how"), [(4.0, 0.7, {}), (15.0, 1.5, {}), (4.0, 0.7, HEAVY)])
+def test_pfedme_is_its_algorithm(x64, pull, beta, how):
     silos, losses = regressions()
-    active, numbers = absences(ROUNDS, 3), {"lr": 0.05, "inner_lr": 0.08, "pull": pull, "beta": beta}
+    active, numbers = absences(ROUNDS, 3), {"lr": 0.05, "inner_lr": 0.08, "pull": pull, "beta": beta, **how}
     found = played(cf.pfedme(**numbers, inner_steps=3, batch=None, steps=2), silos, ROUNDS, active=active)
     for a, b in zip(found, pfedme_in_numpy(losses, active, **numbers, inner_steps=3, steps=2), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
@@ -97,6 +102,45 @@ def test_without_pull_the_common_model_of_pfedme_stands_still_and_silos_train_fr
     x, own = played(cf.pfedme(lr=0.05, inner_lr=0.08, pull=0.0, inner_steps=3, batch=None, steps=2), silos, ROUNDS)
     np.testing.assert_array_equal(x, 0)
     np.testing.assert_allclose(own[1], prox_in_numpy(losses, 1, x, 0.0, 0.08, 3), rtol=1e-12)
+
+
+# Ditto
+
+
+def ditto_in_numpy(losses, active, lr, pull, steps, momentum, weight_decay):
+    """Li et al. (2021), Algorithm 1: FedAvg for x, and v_i beside it, pulled towards the x of the round."""
+    x, v = np.zeros(losses.h.shape[1]), np.zeros(losses.h.shape)
+
+    def walk(gradient, at):
+        trace = 0.0
+        for _ in range(steps):
+            trace = momentum * trace + gradient(at)
+            at = at - lr * (trace + weight_decay * at)
+        return at
+
+    for here in active:
+        w, share = np.tile(x, (len(here), 1)), present_shares(losses.share, here)
+        for i in np.flatnonzero(here):
+            w[i] = walk(lambda p, i=i: losses.gradient(i, p), x)
+            v[i] = walk(lambda p, i=i, x=x: losses.gradient(i, p) + pull * (p - x), v[i])
+        x = x if share is None else share @ w
+    return x, v
+
+
+@pytest.mark.parametrize("how", [{"momentum": 0.0, "weight_decay": 0.0}, HEAVY], ids=["plain", "momentum"])
+def test_ditto_is_its_algorithm(x64, how):
+    silos, losses = regressions()
+    active, numbers = absences(ROUNDS, 3), {"lr": 0.1, "pull": 0.8, **how}
+    found = played(cf.ditto(**numbers, batch=None, steps=3), silos, ROUNDS, active=active)
+    for a, b in zip(found, ditto_in_numpy(losses, active, **numbers, steps=3), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_ditto_without_pull_is_training_alone_beside_fedavg(x64):
+    silos, how = regressions()[0], {"lr": 0.1, "batch": 3, **HEAVY}
+    x, own = played(cf.ditto(pull=0.0, **how), silos, ROUNDS)
+    np.testing.assert_allclose(x, played(cf.fedavg(**how), silos, ROUNDS)[0], rtol=1e-10)
+    np.testing.assert_allclose(own, played(cf.local(**how), silos, ROUNDS)[1], rtol=1e-10)
 
 
 # Degenerate silos

@@ -39,7 +39,8 @@ def _fine_tuned(loss: Loss, lr, tune_lr, tune_steps: int, weights: Shares, l2=No
 
 def ditto(
     lr: float, pull: float = 1.0, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
-    weights: Shares = "size", order: Order = "shuffled", l2: float | None = None,
+    weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
+    weight_decay: float | None = None, l2: float | None = None,
 ) -> Recipe:  # fmt: skip
     """Ditto: FedAvg, and beside it a personal model for every silo that is pulled towards the common one.
 
@@ -51,10 +52,10 @@ def ditto(
     {'lr': 0.1, 'pull': 3}
     """
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
-    return recipe_of(_ditto, "ditto", static, lr=lr, pull=pull, l2=l2)
+    return recipe_of(_ditto, "ditto", static, lr=lr, pull=pull, momentum=momentum, weight_decay=weight_decay, l2=l2)
 
 
-def _ditto(loss: Loss, lr, pull, weights: Shares, batch, epochs, steps, order: Order, l2=None) -> Algorithm:
-    common = clients.sgd(loss, lr, batch, epochs, steps, order, l2=l2)
-    client = clients.ditto(common, loss, lr, pull, plan_for(order, batch, steps, epochs), l2)
+def _ditto(loss: Loss, lr, pull, weights: Shares, batch, epochs, steps, order: Order, **how) -> Algorithm:
+    common = clients.sgd(loss, lr, batch, epochs, steps, order, **how)
+    client = clients.ditto(common, loss, lr, pull, plan_for(order, batch, steps, epochs), **how)
     return federate(client, averaging(weights))

@@ -10,12 +10,14 @@ from confrere.core import Algorithm, Loss, Recipe, federate, weighted
 
 def apfl(
     lr: float, alpha: float = 0.5, adaptive: bool = True, batch: int | None = 32, epochs: int | None = None,
-    steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", l2: float | None = None,
+    steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
+    weight_decay: float | None = None, l2: float | None = None,
 ) -> Recipe:  # fmt: skip
     """Adaptive personalised federated learning: a silo's model is a mixture of the common one and one of its own.
 
     Deng, Kamani, Mahdavi: Adaptive personalized federated learning (2020), Algorithm 1. `alpha` is the share of the own
-    model: 0 is FedAvg, 1 training alone. With `adaptive` it is where every silo starts, and is learnt with the models.
+    model: 0 is FedAvg, 1 training alone. With `adaptive` it is where every silo starts, and is learnt with the models,
+    in plain steps: momentum and weight decay are of the models alone.
 
     >>> import confrere as cf
     >>> cf.apfl(lr=0.1, alpha=0.25, adaptive=False).hyper
@@ -27,19 +29,20 @@ def apfl(
     static = {
         "adaptive": adaptive, "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights,
     }  # fmt: skip
-    return recipe_of(_apfl, "apfl", static, lr=lr, alpha=alpha, l2=l2)
+    return recipe_of(_apfl, "apfl", static, lr=lr, alpha=alpha, momentum=momentum, weight_decay=weight_decay, l2=l2)
 
 
 def _apfl(
-    loss: Loss, lr, alpha, adaptive: bool, weights: Shares, batch, epochs, steps, order: Order, l2=None
+    loss: Loss, lr, alpha, adaptive: bool, weights: Shares, batch, epochs, steps, order: Order, **how
 ) -> Algorithm:
-    client = clients.apfl(loss, lr, alpha, plan_for(order, batch, steps, epochs), adaptive, l2)
+    client = clients.apfl(loss, lr, alpha, plan_for(order, batch, steps, epochs), adaptive, **how)
     return federate(client, averaging(weights))
 
 
 def model_interpolation(
     lr: float, own_share: float | None = None, batch: int | None = 32, epochs: int | None = None,
-    steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", l2: float | None = None,
+    steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
+    weight_decay: float | None = None, l2: float | None = None,
 ) -> Recipe:  # fmt: skip
     """Model interpolation: a silo's model lies between FedAvg's and one that it trained alone.
 
@@ -54,14 +57,17 @@ def model_interpolation(
     if own_share is not None:
         check_share(own_share=own_share)
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
-    return recipe_of(_model_interpolation, "model_interpolation", static, lr=lr, own_share=own_share, l2=l2)
+    return recipe_of(
+        _model_interpolation, "model_interpolation", static,
+        lr=lr, own_share=own_share, momentum=momentum, weight_decay=weight_decay, l2=l2,
+    )  # fmt: skip
 
 
 def _model_interpolation(
-    loss: Loss, lr, weights: Shares, batch, epochs, steps, order: Order, own_share=None, l2=None
+    loss: Loss, lr, weights: Shares, batch, epochs, steps, order: Order, own_share=None, **how
 ) -> Algorithm:
-    common = clients.sgd(loss, lr, batch, epochs, steps, order, l2=l2)
-    client = clients.interpolated(common, loss, lr, plan_for(order, batch, steps, epochs), own_share, l2)
+    common = clients.sgd(loss, lr, batch, epochs, steps, order, **how)
+    client = clients.interpolated(common, loss, lr, plan_for(order, batch, steps, epochs), own_share, **how)
     return federate(client, averaging(weights))
 
 

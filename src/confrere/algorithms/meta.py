@@ -11,14 +11,14 @@ from confrere.core import Algorithm, Loss, Recipe, federate
 def per_fedavg(
     lr: float, inner_lr: float = 0.1, inner_steps: int = 1, first_order: bool = False, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, weights: Shares = "size", order: Order = "shuffled",
-    l2: float | None = None,
+    momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
 ) -> Recipe:  # fmt: skip
     """Per-FedAvg, personalised MAML: the common model is trained to be good after a step on each silo's own rows.
 
     Fallah, Mokhtari, Ozdaglar: Personalized federated learning with theoretical guarantees: a model-agnostic
     meta-learning approach (2020), Algorithm 1. `lr` is its beta, `inner_lr` its alpha. The personal model takes the
     inner step, or `inner_steps` of them, on all own rows. `first_order=True` leaves out second derivatives;
-    inner_lr = 0 is FedAvg.
+    inner_lr = 0 is FedAvg. Momentum and weight decay are of the outer steps.
 
     >>> import confrere as cf
     >>> cf.per_fedavg(lr=0.1, inner_lr=0.05).hyper
@@ -31,14 +31,17 @@ def per_fedavg(
         "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights,
         "inner_steps": inner_steps, "first_order": first_order,
     }  # fmt: skip
-    return recipe_of(_per_fedavg, "per_fedavg", static, lr=lr, inner_lr=inner_lr, l2=l2)
+    return recipe_of(
+        _per_fedavg, "per_fedavg", static,
+        lr=lr, inner_lr=inner_lr, momentum=momentum, weight_decay=weight_decay, l2=l2,
+    )  # fmt: skip
 
 
 def _per_fedavg(
     loss: Loss, lr, inner_lr, inner_steps: int, first_order: bool, weights: Shares, batch, epochs, steps,
-    order: Order, l2=None,
+    order: Order, **how,
 ) -> Algorithm:  # fmt: skip
     plan = plan_for(order, batch, steps, epochs)
     if batch is not None and order == "shuffled":
         plan = in_pairs(plan)
-    return federate(clients.meta(loss, lr, inner_lr, plan, inner_steps, first_order, l2), averaging(weights))
+    return federate(clients.meta(loss, lr, inner_lr, plan, inner_steps, first_order, **how), averaging(weights))

@@ -32,13 +32,15 @@ def _fedprox(loss: Loss, lr, mu, weights: Shares, batch, epochs, steps, order: O
 def pfedme(
     lr: float, inner_lr: float | None = None, pull: float = 15.0, beta: float = 1.0, inner_steps: int = 5,
     batch: int | None = 32, epochs: int | None = None, steps: int | None = None, weights: Shares = "size",
-    order: Order = "shuffled", l2: float | None = None,
+    order: Order = "shuffled", momentum: float | None = None,
+    weight_decay: float | None = None, l2: float | None = None,
 ) -> Recipe:  # fmt: skip
     """pFedMe: a personal model for every silo near a common one, which descends the Moreau envelopes of the losses.
 
     Dinh, Tran, Nguyen: Personalized federated learning with Moreau envelopes (2020), Algorithm 1. `lr` is its eta,
     `pull` its lambda, `inner_lr` (by default `lr`) and `inner_steps` those of the inner problem, and `beta` how far the
-    server goes towards the mean of the local models. Keep inner_lr (pull + the curvature of the loss) below 2.
+    server goes towards the mean of the local models. Keep inner_lr (pull + the curvature of the loss) below 2. Momentum
+    and weight decay are of the common model's steps.
 
     >>> import confrere as cf
     >>> cf.pfedme(lr=0.05, pull=10).hyper
@@ -50,11 +52,14 @@ def pfedme(
         "inner_steps": inner_steps,
     }  # fmt: skip
     inner_lr = lr if inner_lr is None else inner_lr
-    return recipe_of(_pfedme, "pfedme", static, lr=lr, inner_lr=inner_lr, pull=pull, beta=beta, l2=l2)
+    return recipe_of(
+        _pfedme, "pfedme", static,
+        lr=lr, inner_lr=inner_lr, pull=pull, beta=beta, momentum=momentum, weight_decay=weight_decay, l2=l2,
+    )  # fmt: skip
 
 
 def _pfedme(
-    loss: Loss, lr, inner_lr, pull, beta, inner_steps: int, weights: Shares, batch, epochs, steps, order: Order, l2=None
+    loss: Loss, lr, inner_lr, pull, beta, inner_steps: int, weights: Shares, batch, epochs, steps, order: Order, **how
 ) -> Algorithm:
-    client = clients.moreau(loss, lr, inner_lr, pull, inner_steps, plan_for(order, batch, steps, epochs), l2)
+    client = clients.moreau(loss, lr, inner_lr, pull, inner_steps, plan_for(order, batch, steps, epochs), **how)
     return federate(client, stepping(shares(weights), beta))

@@ -10,6 +10,7 @@ Both models and the share are stepped on every batch xi, all from the values bef
 Deng, Kamani, Mahdavi: Adaptive personalized federated learning (2020), Algorithm 1 and its section on adaptive mixing.
 The three steps are one gradient step on f_i(w) + f_i(alpha v + (1 - alpha) w*) with w* = w held fixed. The paper may
 skip silos and averages after tau steps; here a round is a pass or some steps, and whoever is absent keeps v and alpha.
+Momentum and weight decay, which are not in the paper, are those of the two models; alpha is stepped without.
 """
 
 import jax
@@ -18,7 +19,7 @@ import optax
 
 from confrere.clients.batches import Plan
 from confrere.clients.gradient import with_l2
-from confrere.clients.sgd import local_optimizer, train
+from confrere.clients.sgd import direction, train
 from confrere.core import Client, Loss, Tree
 
 
@@ -37,10 +38,11 @@ def share_in_unit() -> optax.GradientTransformation:
     return optax.stateless(shorten)
 
 
-def apfl(loss: Loss, lr, alpha, plan: Plan, adaptive: bool = True, l2=None) -> Client:
+def apfl(loss: Loss, lr, alpha, plan: Plan, adaptive: bool = True, momentum=None, weight_decay=None, l2=None) -> Client:
     """Train w, v and alpha side by side and send x - w; the personal model is alpha v + (1 - alpha) x."""
     f = with_l2(loss, l2)
-    tx = optax.chain(local_optimizer(lr), share_in_unit())
+    models = optax.masked(direction(momentum, weight_decay), (True, True, False))  # w and v, not alpha
+    tx = optax.chain(models, optax.scale(-lr), share_in_unit())
 
     def both(params, batch):
         common, own, share = params

@@ -12,12 +12,12 @@ from confrere.clients.sgd import local_optimizer, train
 from confrere.core import Client, Loss
 
 
-def ditto(client: Client, loss: Loss, lr, pull, plan: Plan, l2=None) -> Client:
+def ditto(client: Client, loss: Loss, lr, pull, plan: Plan, momentum=None, weight_decay=None, l2=None) -> Client:
     """The same client, whose personal model is trained beside the common one and pulled towards it.
 
     pull = 0 is training alone; the larger it is, the closer the personal model stays to the common one.
     """
-    tx = local_optimizer(lr)
+    tx = local_optimizer(lr, momentum, weight_decay)
     own_loss = with_l2(loss, l2)
 
     def init(params):

@@ -23,13 +23,15 @@ from confrere.core import Client, Loss
 CANDIDATES = 11  # shares that are tried, from 0 to 1
 
 
-def interpolated(client: Client, loss: Loss, lr, plan: Plan, own_share=None, l2=None) -> Client:
+def interpolated(
+    client: Client, loss: Loss, lr, plan: Plan, own_share=None, momentum=None, weight_decay=None, l2=None
+) -> Client:
     """The same client, whose personal model is mixed with one that is trained alone.
 
     Without `own_share` every fifth row trains neither model, and the share with the least loss on those rows is taken;
     of equal ones the smallest, so that a silo of fewer than five rows has the common model.
     """
-    tx = local_optimizer(lr)
+    tx = local_optimizer(lr, momentum, weight_decay)
     own_loss = with_l2(loss, l2)
     chooses = own_share is None
 

@@ -55,8 +55,14 @@ def after_steps(loss: Loss, lr, steps: int = 1, first_order: bool = False) -> Lo
     return value
 
 
-def meta(loss: Loss, lr, inner_lr, plan: Plan, inner_steps: int = 1, first_order: bool = False, l2=None) -> Client:
-    """Train on the loss after inner steps, and send x - y_i; the personal model takes those steps on all own rows."""
+def meta(
+    loss: Loss, lr, inner_lr, plan: Plan, inner_steps: int = 1, first_order: bool = False, momentum=None,
+    weight_decay=None, l2=None,
+) -> Client:  # fmt: skip
+    """Train on the loss after inner steps, and send x - y_i; the personal model takes those steps on all own rows.
+
+    Momentum and weight decay are of the outer steps.
+    """
     ahead = after_steps(with_l2(loss, l2), inner_lr, inner_steps, first_order)
-    client = training(lambda x: ahead, local_optimizer(lr), plan)
+    client = training(lambda x: ahead, local_optimizer(lr, momentum, weight_decay), plan)
     return fine_tuned(client, loss, inner_lr, inner_steps, l2)

@@ -52,10 +52,15 @@ def envelope(loss: Loss, pull, lr, steps: int) -> Loss:
     return value
 
 
-def moreau(loss: Loss, lr, inner_lr, pull, inner_steps: int, plan: Plan, l2=None) -> Client:
-    """Train the common model on the envelopes, and send w - w_i; the personal model is theta at the one received."""
-    own = with_l2(loss, l2)
-    client = training(lambda x: envelope(own, pull, inner_lr, inner_steps), local_optimizer(lr), plan)
+def moreau(
+    loss: Loss, lr, inner_lr, pull, inner_steps: int, plan: Plan, momentum=None, weight_decay=None, l2=None
+) -> Client:
+    """Train the common model on the envelopes, and send w - w_i; the personal model is theta at the one received.
+
+    Momentum and weight decay are of the common model's steps.
+    """
+    own, tx = with_l2(loss, l2), local_optimizer(lr, momentum, weight_decay)
+    client = training(lambda x: envelope(own, pull, inner_lr, inner_steps), tx, plan)
 
     def personal(inbox, private, data):
         return prox(own, inbox.shared["x"], everything(data), pull, inner_lr, inner_steps)

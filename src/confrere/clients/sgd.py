@@ -17,9 +17,14 @@ from confrere.core import Batch, Block, Client, Loss, Tree, rows_where
 
 def local_optimizer(lr, momentum=None, weight_decay=None) -> optax.GradientTransformation:
     """SGD with optional momentum and decoupled weight decay."""
+    return optax.chain(direction(momentum, weight_decay), optax.scale(-lr))
+
+
+def direction(momentum=None, weight_decay=None) -> optax.GradientTransformation:
+    """Where SGD goes, before it is known how far: the gradient, with optional momentum and weight decay."""
     parts = [optax.trace(momentum)] if momentum is not None else []
     parts += [optax.add_decayed_weights(weight_decay)] if weight_decay is not None else []
-    return optax.chain(*parts, optax.scale(-lr))
+    return optax.chain(*parts) if parts else optax.identity()
 
 
 def walk(step: Callable[[Tree, Batch], Tree], start: Tree, data: Block, plan: Plan, count, key) -> Tree:

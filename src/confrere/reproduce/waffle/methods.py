@@ -54,7 +54,7 @@ TABLE_1: Mapping[str, Method] = {
     "scaffold": lambda s: algorithms.scaffold(**training(s), **s.momentum),
     "weight_erosion": weight_erosion,
     "waffle": waffle,
-    "apfl": lambda s: algorithms.apfl(**training(s)),
+    "apfl": lambda s: algorithms.apfl(**training(s), **s.momentum),
 }
 
 FURTHER: Mapping[str, Method] = {
@@ -63,11 +63,11 @@ FURTHER: Mapping[str, Method] = {
     "waffle_untempered": lambda s: waffle(s, variate="untempered", bounded=False),
     "waffle_raw": lambda s: waffle(s, distance="raw"),
     "fine_tuned": lambda s: algorithms.fine_tuned(**training(s), **s.momentum),
-    "ditto": lambda s: algorithms.ditto(**training(s)),
+    "ditto": lambda s: algorithms.ditto(**training(s), **s.momentum),
     "fedprox": lambda s: algorithms.fedprox(**training(s), **s.momentum),
     "fedadam": lambda s: algorithms.fedopt(**training(s), **s.momentum, server_lr=0.01),
-    "per_fedavg": lambda s: algorithms.per_fedavg(**training(s), inner_lr=s.lr / 10),
-    "pfedme": lambda s: algorithms.pfedme(**training(s), inner_lr=s.lr / 5),
+    "per_fedavg": lambda s: algorithms.per_fedavg(**training(s), **s.momentum, inner_lr=s.lr / 10),
+    "pfedme": lambda s: algorithms.pfedme(**training(s), **s.momentum, inner_lr=s.lr / 5),
     "fedper": lambda s: algorithms.fedper(**training(s), **s.momentum, keep=kept(s)),
     "fedbn": lambda s: algorithms.fedbn(**training(s), **s.momentum),
     "fedrep": lambda s: algorithms.fedrep(**training(s), **s.momentum, keep=kept(s)),
@@ -75,7 +75,7 @@ FURTHER: Mapping[str, Method] = {
     "clustered": lambda s: algorithms.clustered(**training(s), **s.momentum),
     "fedamp": lambda s: algorithms.fedamp(**training(s), **s.momentum),
     "fedfomo": lambda s: algorithms.fedfomo(**training(s), **s.momentum),
-    "model_interpolation": lambda s: algorithms.model_interpolation(**training(s)),
+    "model_interpolation": lambda s: algorithms.model_interpolation(**training(s), **s.momentum),
     "data_interpolation": lambda s: algorithms.data_interpolation(ALICE, **training(s), **s.momentum),
     "featurised": lambda s: algorithms.featurised(
         **training(s), **s.momentum, context=context(s), layer="head" if s.model == "dla" else None
