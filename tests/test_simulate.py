@@ -162,6 +162,16 @@ def by_hand_gradient(params, silo):
     return np.concatenate([error.sum(axis=0), (X.T @ error).ravel()])
 
 
+def test_of_a_user_only_the_own_held_out_rows_are_on_the_device():
+    data = two_class_silos((16, 12, 9)).split(0.3, validation=0.3, seed=1)
+    held = {u: engine.prepare(cf.fedavg(lr=0.1), LOGISTIC, data, u, None, (), None)[2] for u in (None, 1, 2)}
+    for part in ("test", "validation"):
+        whole, one, two = (getattr(held[u], part) for u in (None, 1, 2))
+        assert one.X.shape == two.X.shape == (1, *whole.X.shape[1:])  # one program for all users
+        for u, own in ((1, one), (2, two)):
+            jax.tree.map(np.testing.assert_array_equal, own, jax.tree.map(lambda a, u=u: a[u : u + 1], whole))
+
+
 def test_the_user_can_be_chosen_for_evaluation_alone():
     everybody, one = straight("fedavg"), run(cf.fedavg(lr=0.3, batch=3), user="2")
     assert one.user == 2

@@ -130,7 +130,8 @@ def evaluate(setup: Setup, algorithm: Algorithm, state: State, train: Block, tes
     """Score the user's personal model, or everybody's, on their own rows."""
 
     def measured(params, block, i) -> dict[str, jax.Array]:
-        rows = everything(jax.tree.map(lambda a: a[i], block))
+        place = 0 if is_of_one(block) else i
+        rows = everything(jax.tree.map(lambda a: a[place], block))
         scores = setup.model.apply(params, rows.X) if setup.metrics else jnp.zeros(())
         return {name: METRICS[name](scores, rows.y, rows.live) for name in setup.metrics}
 
@@ -144,6 +145,11 @@ def evaluate(setup: Setup, algorithm: Algorithm, state: State, train: Block, tes
 
     who = jnp.arange(train.id.shape[0]) if user is None else jnp.asarray(user)[None]
     return setup.each(one, (0,))(who)
+
+
+def is_of_one(block: Block) -> bool:
+    """Whether rows are those of a single silo: the one that is measured."""
+    return block.id.shape[0] == 1
 
 
 def one_round(setup: Setup, algorithm: Algorithm, state: State, train, test, key, active, user):
@@ -187,7 +193,8 @@ def evaluate_shares(
     inbox = specs_of(algorithm.mixer.axis)
     held = State(inbox, silo, same, same)  # type: ignore[arg-type]
     out = silo if user is None else same
-    return on_shares(mesh, of_share, (held, silo, silo, same), out)(state, train, test, user)
+    rows = same if is_of_one(test.test if isinstance(test, Held) else test) else silo
+    return on_shares(mesh, of_share, (held, silo, rows, same), out)(state, train, test, user)
 
 
 def score_of(setup: Setup, hyper, state: State, train: Block, test: Block | Held, user) -> Scores:

@@ -285,27 +285,33 @@ class Silos:
             raise ValueError(f"there is a label {highest - 1}, but only {len(self.label_names)} label names")
         return max(2, highest) if self.label_names is None else len(self.label_names)
 
-    def block(self, part: PartName = "train", rows: int | None = None) -> Block:
-        """All silos' rows of one part, padded to one block (at least one row, or `rows` if given)."""
+    def block(self, part: PartName = "train", rows: int | None = None, places: Sequence[int] | None = None) -> Block:
+        """All silos' rows of one part, padded to one block (at least one row, or `rows` if given).
+
+        With `places` those of some silos alone, padded as all are; such a block is not kept.
+        """
         precision = np.dtype(jnp.result_type(float))
+        if places is not None:
+            return self._make_block(part, rows, precision, places)
         key = ("block", part, rows, precision)
         if key not in self._known:
-            self._known[key] = self._make_block(part, rows, precision)
+            self._known[key] = self._make_block(part, rows, precision, range(len(self)))
         return self._known[key]
 
-    def _make_block(self, part: PartName, rows: int | None, precision: np.dtype[Any]) -> Block:
+    def _make_block(self, part: PartName, rows: int | None, precision: np.dtype[Any], places: Sequence[int]) -> Block:
         counts = self.sizes(part)
         m = max(1, *counts) if rows is None else rows
         if m < max(counts):
             raise ValueError(f"a block of {m} rows is too small: the largest silo has {max(counts)}")
-        X = np.zeros((len(self), m, *self.silos[0].X.shape[1:]), precision)
-        y = np.zeros((len(self), m), np.int32 if all(fits_int32(s.y) for s in self.silos) else precision)
-        for i, silo in enumerate(self.silos):
+        X = np.zeros((len(places), m, *self.silos[0].X.shape[1:]), precision)
+        y = np.zeros((len(places), m), np.int32 if all(fits_int32(s.y) for s in self.silos) else precision)
+        for i, silo in enumerate(self.silos[place] for place in places):
             own_X, own_y = silo.rows(part)
             with np.errstate(over="ignore"):
-                X[i, : counts[i]], y[i, : counts[i]] = own_X, own_y
+                X[i, : len(own_y)], y[i, : len(own_y)] = own_X, own_y
             if np.isinf(X[i]).sum() > np.isinf(own_X).sum() or np.isinf(y[i]).sum() > np.isinf(own_y).sum():
                 raise ValueError(f"silo {silo.name!r} has numbers too large for {precision}: rescale them")
         for array in (X, y):
             array.flags.writeable = False  # the block is kept, and handed out again
-        return Block(X, y, np.asarray(counts, np.int32), np.arange(len(self), dtype=np.int32))  # type: ignore[arg-type]
+        size = np.array([counts[place] for place in places], np.int32)
+        return Block(X, y, size, np.array(places, np.int32))  # type: ignore[arg-type]
