@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import confrere as cf
+from confrere.answers.named import listened_to
 from confrere.clients.choosing import apart
 from confrere.history import row_for
 from tests.helpers import two_class_silos
@@ -89,11 +90,31 @@ def test_weights_by_choice_need_silos_that_tell_one():
 
 def test_the_weights_behind_a_silos_model_are_those_of_the_model_that_it_trained():
     weights = np.array([[[0, 30, 0, 5], [10, 0, 20, 0]], [[10, 30, 0, 5], [0, 0, 20, 0]]])  # [R, k, n]
-    np.testing.assert_array_equal(row_for(weights, 2), [[10, 0, 20, 0], [0, 0, 20, 0]])
-    np.testing.assert_array_equal(row_for(weights, 0), [[10, 0, 20, 0], [10, 30, 0, 5]])
-    np.testing.assert_array_equal(row_for(weights[:, :1], 2), weights[:, 0])
+    np.testing.assert_array_equal(row_for(weights, 2, per_silo=False), [[10, 0, 20, 0], [0, 0, 20, 0]])
+    np.testing.assert_array_equal(row_for(weights, 0, per_silo=False), [[10, 0, 20, 0], [10, 30, 0, 5]])
+    np.testing.assert_array_equal(row_for(weights[:, :1], 2, per_silo=False), weights[:, 0])
     each = np.arange(9).reshape(1, 3, 3)
-    np.testing.assert_array_equal(row_for(each, 1), [[3, 4, 5]])
+    np.testing.assert_array_equal(row_for(each, 1, per_silo=True), [[3, 4, 5]])
+
+
+def test_with_as_many_models_as_silos_a_silo_is_still_told_whom_its_model_heard():
+    silos = two_groups()
+    n = len(silos)
+    history = cf.simulate(cf.ifca(lr=0.1, k=n, batch=None, steps=1), LINEAR, silos, rounds=2, seed=1, metrics=())
+    assert history.weights.shape == (2, n, n)
+    assert not history.per_silo
+    for user in range(n):
+        heard = listened_to(history, silos, user)
+        assert heard[silos.names[user]] > 0  # it is among those who trained the model that it has
+        rows = [history.shares[r, history.weights[r, :, user].argmax()] for r in range(2)]
+        np.testing.assert_allclose(list(heard.values()), np.mean(rows, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", [cf.clustered, cf.fedamp, cf.fedfomo, cf.local, cf.fedavg, cf.ifca])
+def test_mixers_say_whether_weights_have_a_row_for_every_silo(function):
+    recipe = function(lr=0.1)
+    mixer = recipe.make(LINEAR.loss, **recipe.hyper).mixer
+    assert mixer.per_silo == (function not in (cf.fedavg, cf.ifca))
 
 
 # Clusters by the directions of updates

@@ -129,6 +129,12 @@ class Mixer(NamedTuple):
     axis: Any = None
     sends: bool = True
     listener: Listener | None = None
+    own_rows: bool = False  # whether all receive the same, but each mixes it by a row of weights of its own
+
+    @property
+    def per_silo(self) -> bool:
+        """Whether weights have one row per silo, behind its own model; else they have one per model that is held."""
+        return self.own_rows or self.axis == 0
 
 
 class Rule(NamedTuple):

@@ -28,6 +28,7 @@ class History:
     hyper: dict[str, Any]  # its numbers
     rounds: int
     weights: np.ndarray | None  # [R, r, n] raw, as the rule gave them
+    per_silo: bool  # whether row i of the weights is silo i's; else rows are models, which several silos may share
     mass: np.ndarray  # [R, r] total weight of those who took part
     arrived: np.ndarray  # [R, n] who took part, with a finite message
     distance: np.ndarray | None  # [R, 1, n] from the user's message (else the mean one) over its norm; 0: absent
@@ -93,13 +94,12 @@ def as_made(models: Tree) -> Tree:
     return models
 
 
-def row_for(weights: np.ndarray, user: int) -> np.ndarray:
+def row_for(weights: np.ndarray, user: int, per_silo: bool) -> np.ndarray:
     """Of weights [R, r, n], those behind the user's model [R, n]: its own row, where every silo has one.
 
     Else the row in which it counts most: the only one or, of several models, the one that it trained.
     """
-    receivers, n = weights.shape[1:]
-    if receivers == n and n > 1:
+    if per_silo:
         return weights[:, user]
     return weights[np.arange(len(weights)), weights[:, :, user].argmax(axis=1)]
 

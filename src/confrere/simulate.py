@@ -109,7 +109,7 @@ def simulate(
         algorithm=recipe.name, names=silos.names, user=user, static=dict(recipe.static),
         hyper=dict(recipe.hyper), rounds=done, part=part, sizes=silos.sizes("train"),
         bytes_up=sending * up, bytes_down=sending * down, stopped=outcome.stopped,
-        make_models=models, state=outcome.state, key=key,
+        make_models=models, state=outcome.state, key=key, per_silo=setup.algorithm(recipe.hyper).mixer.per_silo,
         **recorded(outcome, train, test if isinstance(test, Held) else Held(test, test), everybody=user is None),
     )  # fmt: skip
     return history if resume is None else resume.then(history)

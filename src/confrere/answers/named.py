@@ -29,7 +29,7 @@ def listened_to(history: History, silos: Silos, user: int) -> dict[str, float]:
     shares = history.shares
     if shares is None or not len(shares):
         return {name: float(i == user) for i, name in enumerate(silos.names)}
-    mean = row_for(shares, user).mean(axis=0)
+    mean = row_for(shares, user, history.per_silo).mean(axis=0)
     total = mean.sum()
     mean = mean / total if total > 0 else np.eye(len(silos))[user]
     return dict(zip(silos.names, map(float, mean), strict=True))
@@ -40,7 +40,7 @@ def kept_weight(history: History, silos: Silos, user: int) -> dict[str, float]:
     raw = history.weights
     if raw is None or not len(raw):
         return {}
-    row = row_for(raw, user)
+    row = row_for(raw, user, history.per_silo)
     own = np.maximum(row[:, user : user + 1], 1e-12)
     kept = np.minimum(row / own, 1).mean(axis=0)
     return {name: float(kept[i]) for i, name in enumerate(silos.names) if i != user}

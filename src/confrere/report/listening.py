@@ -33,7 +33,7 @@ def rounds_of(answer: Answer) -> dict[str, tuple[float, ...]]:
     raw = history.weights
     if raw is None or not len(raw):
         return {}
-    row = row_for(raw, history.names.index(answer.user))
+    row = row_for(raw, history.names.index(answer.user), history.per_silo)
     if row.max() > 1 + ROUNDING:
         row = row / np.maximum(row.sum(axis=1, keepdims=True), ROUNDING)
     return {name: tuple(float(v) for v in row[:, i]) for i, name in enumerate(history.names)}

@@ -104,7 +104,7 @@ def experiment(program: Program, hyper, key, params: Tree, train: Block, held: F
     def one_round(state, _):
         state, record = algorithm.update(state, train, key)
         now: dict[str, jax.Array] = {} if program.only_last else measured(state)
-        return state, (now, *scope(record, user))
+        return state, (now, *scope(record, user, algorithm.mixer.per_silo))
 
     start = algorithm.init(params, train)
     end, (after, partners, borrowed) = jax.lax.scan(one_round, start, length=program.rounds)
@@ -116,12 +116,12 @@ def experiment(program: Program, hyper, key, params: Tree, train: Block, held: F
     return Curves({name: jnp.concatenate([before[name][None], after[name]]) for name in after}, partners, borrowed)
 
 
-def scope(record: Record, user) -> tuple[jax.Array, jax.Array]:
+def scope(record: Record, user, per_silo: bool) -> tuple[jax.Array, jax.Array]:
     """How many others had a weight above 0 in a round, and their share of all weight."""
     if record.weights is None:
         return jnp.int32(-1), jnp.asarray(jnp.nan)
-    receivers, n = record.weights.shape
-    own = user if receivers == n and n > 1 else record.weights[:, user].argmax()  # see `history.row_for`
+    n = record.weights.shape[1]
+    own = user if per_silo else record.weights[:, user].argmax()  # see `history.row_for`
     row = record.weights[own]
     counted = jnp.where(record.arrived & (row > 0), row, 0)
     others = jnp.where(jnp.arange(n) == user, 0, counted)

@@ -65,7 +65,8 @@ def run_cell(setting: Setting, method: str, silos: Silos, progress: Callable[[in
         recipe, model_of(setting), who, setting.rounds, setting.seed, user=ALICE, metrics=["accuracy"],
         record=["weights"], progress=progress,
     )  # fmt: skip
-    weights = None if history.shares is None or method in ALONE else row_for(history.shares, ALICE)
+    shares = None if method in ALONE else history.shares
+    weights = None if shares is None else row_for(shares, ALICE, history.per_silo)
     seconds = time.perf_counter() - began
     loss = np.asarray(history.loss)
     return Cell(history.metrics["accuracy"], history.validation["accuracy"], loss, weights, seconds)
