@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import confrere as cf
-from confrere.clients.judging import divided
+from confrere.clients.held_out import hold_out
 from tests.playing import LINEAR, design, flat, loss_of, play, regressions, slope_of, zeros
 
 SIZES = (12, 9, 7, 15)
@@ -135,10 +135,10 @@ def test_fedfomo_follows_its_algorithm(x64):
 @pytest.mark.parametrize(("size", "training", "judged"), [(7, [1, 2, 4, 5], [0, 3, 6]), (1, [], [0]), (0, [], [])])
 def test_the_first_of_every_few_rows_is_kept_for_validation(size, training, judged):
     data = cf.Block(jnp.arange(8.0)[:, None], jnp.arange(8), jnp.int32(size), jnp.int32(0))
-    rest, rows = divided(data, 3)
+    rest, rows = hold_out(data, 3, first=True)
     assert rest.y[: int(rest.size)].tolist() == training
     assert rest.X[: int(rest.size), 0].tolist() == training
-    assert rows.y[np.asarray(rows.live)].tolist() == judged
+    assert rows.y[: int(rows.size)].tolist() == judged
 
 
 def test_silos_of_one_row_only_judge():

@@ -5,14 +5,16 @@ from confrere.core import Block
 EVERY = 5  # one row in so many is held out
 
 
-def hold_out(data: Block) -> tuple[Block, Block]:
-    """The rows to train on, and every fifth row, to choose on: of fewer than five rows, none.
+def hold_out(data: Block, every: int = EVERY, first: bool = False) -> tuple[Block, Block]:
+    """The rows to train on, and the last (or the first) of `every` rows, to choose on; each packed at the front.
 
-    Taking them at even distances leaves both parts a share of each class, also where rows are sorted by it.
+    Of fewer rows the last is none, while the first is there: a single row then trains nothing. Taking them at even
+    distances leaves both parts a share of each class, also where rows are sorted by it.
     """
-    m, held = data.y.shape[0], data.size // EVERY
-    choosing = [k for k in range(m) if k % EVERY == EVERY - 1]
-    training = [k for k in range(m) if k % EVERY != EVERY - 1]
+    m, place = data.y.shape[0], 0 if first else every - 1
+    choosing = [k for k in range(m) if k % every == place]
+    training = [k for k in range(m) if k % every != place] or [0]  # a block has one row at least
+    held = (data.size + every - 1 - place) // every
 
     def rows(which: list[int], size) -> Block:
         return data._replace(X=data.X[which, ...], y=data.y[which, ...], size=size)

@@ -14,19 +14,9 @@ of them for each, by the weights so far and with some chance; a silo that is abs
 import jax
 import jax.numpy as jnp
 
-from confrere.core import Batch, Block, Client, Inbox, Loss, Tree
-
-
-def divided(data: Block, every: int) -> tuple[Block, Batch]:
-    """One silo's rows to train on, packed at the front, and its validation rows: the first of `every` rows.
-
-    A silo with a single row only judges.
-    """
-    m = data.y.shape[0]
-    training = jnp.array([k for k in range(m) if k % every] or [0])
-    judged = Batch(data.X[::every], data.y[::every], jnp.arange(0, m, every) < data.size)
-    size = data.size - judged.live.sum(dtype=jnp.int32)
-    return data._replace(X=data.X[training], y=data.y[training], size=size), judged
+from confrere.clients.batches import everything
+from confrere.clients.held_out import hold_out
+from confrere.core import Batch, Client, Inbox, Loss, Tree
 
 
 def weights_of(models: Tree, there: jax.Array, own: Tree, loss: Loss, rows: Batch) -> jax.Array:
@@ -47,7 +37,8 @@ def weights_of(models: Tree, there: jax.Array, own: Tree, loss: Loss, rows: Batc
 def judging(client: Client, loss: Loss, every: int = 5) -> Client:
     """The same client, trained from a mix of all silos' models that it weighs itself, and sending its model.
 
-    For the mixer `exchange`. The personal model is the mix of what was received last.
+    For the mixer `exchange`. The first of `every` rows is for validation, so that a silo with a single row only judges.
+    The personal model is the mix of what was received last.
     """
 
     def listen(inbox: Inbox, own: Tree, rows: Batch) -> tuple[jax.Array, Tree]:
@@ -61,14 +52,14 @@ def judging(client: Client, loss: Loss, every: int = 5) -> Client:
 
     def update(inbox, private, data, ctx):
         inner, own = private
-        training, rows = divided(data, every)
-        weights, mix = listen(inbox, own, rows)
+        training, judged = hold_out(data, every, first=True)
+        weights, mix = listen(inbox, own, everything(judged))
         given = Inbox({"x": mix}, inbox.mass)
         message, inner = client.update(given, inner, training, ctx._replace(size=training.size))
         sent = jax.tree.map(jnp.subtract, mix, message["x"])
         return {"x": sent, "told": {"weights": weights}}, (inner, mix)
 
     def personal(inbox, private, data):
-        return listen(inbox, private[1], divided(data, every)[1])[1]
+        return listen(inbox, private[1], everything(hold_out(data, every, first=True)[1]))[1]
 
     return Client(init, update, personal)
