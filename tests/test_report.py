@@ -410,7 +410,7 @@ def test_labels_that_are_cut_can_still_be_told_apart():
 
 def test_weights_that_are_rows_are_told_as_shares():
     names = ("a", "b", "c")
-    history = SimpleNamespace(names=names, weights=np.array([[[90.0, 60, 150]] * 3] * 2))
+    history = SimpleNamespace(names=names, weights=np.array([[[90.0, 60, 150]] * 3] * 2), per_silo=True)
     answer = SimpleNamespace(user="a", history=history)
     rounds = rounds_of(answer)
     assert rounds["c"] == (0.5, 0.5)
