@@ -1,4 +1,4 @@
-from . import clients, data, mixers, models, report, stopping, testing, weights
+from . import clients, data, mixers, models, networks, report, stopping, testing, weights
 from .algorithms import (
     apfl,
     clustered,
@@ -106,6 +106,7 @@ __all__ = [
     "model_interpolation",
     "models",
     "multi_task",
+    "networks",
     "per_fedavg",
     "personalise",
     "pfedme",
