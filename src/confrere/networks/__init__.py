@@ -5,5 +5,7 @@ propositions and algorithms are its own. Where it errs, the code has what is rig
 """
 
 from confrere.networks.network import Network
+from confrere.networks.problem import GTVMin
+from confrere.networks.statistics import Quadratic
 
-__all__ = ["Network"]
+__all__ = ["GTVMin", "Network", "Quadratic"]

@@ -113,12 +113,14 @@ class Network:
     def degrees(self) -> np.ndarray:
         """The weight of every node's edges [n]."""
         i, j = self.edges.T
-        return np.bincount(i, self.weights, minlength=self.n) + np.bincount(j, self.weights, minlength=self.n)
+        both = np.bincount(i, self.weights, minlength=self.n) + np.bincount(j, self.weights, minlength=self.n)
+        return both.astype(float)  # numpy counts in integers where there is no edge
 
     def adjacency(self) -> sparse.csr_array:
         """The symmetric matrix of weights, sparse [n, n]."""
-        L = self.laplacian()
-        return sparse.csr_array(sparse.diags_array(self.degrees) - sparse.csr_array(L))
+        (i, j), both = self.edges.T, np.concatenate([self.weights, self.weights])
+        places = np.concatenate([i, j]), np.concatenate([j, i])
+        return sparse.csr_array(sparse.coo_array((both, places), shape=(self.n, self.n)))
 
     def laplacian(self) -> spectra.Laplacian:
         """L = D - A (3.6), sparse [n, n]; numpy takes it as a dense matrix where it wants one."""

@@ -1,0 +1,219 @@
+"""Generalised total variation minimisation: a model for every node, near those of its neighbours (book 3.4).
+
+    minimise sum_i L_i(w_i) + alpha sum over edges {i, j}, each once, of A_ij phi(w_i - w_j)
+
+By default L_i is the mean squared error (1/m_i) |y_i - X_i w_i|^2 of a linear model without intercept, and phi(v) is
+|v|^2 (3.20).
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from confrere.checks import check_numbers
+from confrere.core import Block, Tree
+from confrere.networks import lasso, newton, solve
+from confrere.networks.blocks import laid_out
+from confrere.networks.network import Network
+from confrere.networks.statistics import Quadratic, check_quadratic, row_blocks, statistics
+from confrere.networks.terms import QUADRATIC, Local, Rows, Terms, of_functions, of_rows, smooth_value
+
+Losses = Quadratic | Callable[..., Any] | Sequence[Callable[[Tree], Any] | None]
+
+
+class GTVMin:
+    """Models for all nodes of a network, coupled along its edges.
+
+    Rows: `X` and `y` have one array per node, [m_i, d] and [m_i]; a node with `None` for y, or no row, has no loss.
+    `losses` replaces the squared error: `Quadratic(Q, q, c)`, one function (params, batch) -> mean loss over the
+    batch's live rows, or one function of the params per node (None: no loss). `penalty` is "squared", "norm" (network
+    Lasso), or strengths: a number for every coordinate [d], or for every leaf of the params; 0 leaves it uncoupled.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1), (1, 2)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[1.0]], [[1.0]]], y=[[0.0], None, [3.0]])
+    >>> p.solve().round(6).tolist()
+    [[0.75], [1.5], [2.25]]
+    >>> round(p.objective(p.solve()), 6), round(p.total_variation(p.solve()), 6)
+    (2.25, 1.125)
+    """
+
+    def __init__(
+        self, network: Network, losses: Losses | None = None, *, alpha: float, X: Any = None, y: Any = None,
+        penalty: Any = "squared",
+    ):  # fmt: skip
+        check_numbers(alpha=alpha)
+        self.network, self.alpha = network, float(alpha)
+        self.norm = isinstance(penalty, str) and penalty == "norm"
+        self.strengths = strengths_of(penalty)
+        self._arrays: dict[tuple[str, Any], Any] = {}
+        self.quadratic: Quadratic | None = None
+        self.rows: tuple[Sequence[np.ndarray], Sequence[np.ndarray]] | None = None
+        if X is not None or y is not None:
+            self.rows = row_blocks(X, y, network.n)
+        if losses is None:
+            if self.rows is None:
+                raise ValueError("give X and y, the rows of every node, or losses")
+            self.quadratic = statistics(*self.rows)
+        elif isinstance(losses, Quadratic):
+            self.quadratic = check_quadratic(losses, network.n)
+        self.local = local_of(losses, self.rows is not None, network.n)
+        if self.quadratic is not None and np.ndim(self.strengths) > 0 and np.shape(self.strengths) != (self.d,):
+            raise ValueError(f"a model has {self.d} parameters, but penalty has {np.shape(self.strengths)} strengths")
+
+    @property
+    def n(self) -> int:
+        """The number of nodes."""
+        return self.network.n
+
+    @property
+    def d(self) -> int:
+        """The number of parameters of one model, where the problem says it."""
+        if self.quadratic is not None:
+            return self.quadratic.q.shape[1]
+        if self.rows is not None:
+            return self.rows[0][0].shape[1]
+        raise ValueError("losses alone do not say how many parameters a model has: give start, the models at first")
+
+    def start(self, given: Tree = None) -> Tree:
+        """The models to begin with, in JAX's precision: the given ones, stacked over nodes, or zeros [n, d]."""
+        if given is None:
+            return jnp.zeros((self.n, self.d))
+        wrong = [np.shape(a) for a in jax.tree.leaves(given) if np.shape(a)[:1] != (self.n,)]
+        if wrong:
+            raise ValueError(f"models must be stacked over {self.n} nodes, but a part has the shape {wrong[0]}")
+        return jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), given)
+
+    def block(self) -> Block:
+        """The rows of all nodes, padded to one block of JAX arrays."""
+        if self.rows is None:
+            raise ValueError("this problem has no rows: give X and y")
+        return self._kept("block", lambda dtype: padded(*self.rows, dtype))
+
+    def terms(self) -> Terms:
+        """The problem's arrays, in JAX's precision."""
+
+        def made(dtype):
+            coupling = jax.tree.map(lambda s: jnp.asarray(self.alpha * np.asarray(s), dtype), self.strengths)
+            return Terms(self._data(dtype), self.network.layout(dtype), coupling)
+
+        return self._kept("terms", made)
+
+    def _data(self, dtype) -> Any:
+        if self.quadratic is not None:
+            Q, q, c = self.quadratic
+            return Rows(*(jnp.asarray(a, dtype) for a in (laid_out(Q), q, c)))
+        return self.block() if self.rows is not None else ()
+
+    def _kept(self, name: str, make: Callable[[Any], Any]) -> Any:
+        key = name, jnp.result_type(float)
+        if key not in self._arrays:
+            self._arrays[key] = make(key[1])
+        return self._arrays[key]
+
+    def coupling(self) -> np.ndarray:
+        """alpha times the strength of every coordinate [d]."""
+        return np.broadcast_to(self.alpha * np.asarray(self.strengths, float), (self.d,))
+
+    def objective(self, W: Tree) -> float:
+        """What is minimised, at the models W [n, d]; in double precision."""
+        if self.quadratic is None:
+            with jax.enable_x64(True):
+                value = float(self.local.value(self.terms().data, self.start(W)))
+        else:
+            value = self.quadratic.values(self._models(W)).sum()
+        return float(value) + self.alpha * self.total_variation(W)
+
+    def total_variation(self, W: Tree) -> float:
+        """sum over edges, each once, of A_ij phi(w_i - w_j); without alpha."""
+        (i, j), A = self.network.edges.T, self.network.weights
+        leaves = [np.asarray(a, float) for a in jax.tree.leaves(W)]
+        gaps = [(a[i] - a[j]).reshape(len(A), -1) for a in leaves]
+        squares = [np.square(g) for g in gaps]
+        if self.norm:
+            return float(A @ np.sqrt(sum(s.sum(axis=1) for s in squares)))
+        strengths = jax.tree.leaves(self.strengths)
+        strengths = strengths if len(strengths) == len(leaves) else strengths * len(leaves)
+        pairs = zip(squares, strengths, strict=True)
+        return float(sum(A @ (sq * np.asarray(s, float).ravel()).sum(axis=1) for sq, s in pairs))
+
+    def _models(self, W: Any) -> np.ndarray:
+        models = np.asarray(W, float)
+        if models.shape != (self.n, self.d):
+            raise ValueError(f"models must have the shape ({self.n}, {self.d}), not {models.shape}")
+        return models
+
+    def closed_form(self) -> np.ndarray:
+        """The minimiser of least norm [n, d] of a small quadratic problem, from the dense matrix of all unknowns."""
+        return solve.closed_form(self._quadratic("a closed form"), self.network, self.coupling())
+
+    def solve(self, tol: float = 1e-10, most: int = 20_000, start: Tree = None) -> Any:
+        """The minimiser; for quadratic losses [n, d] in double precision, of least norm if there are several.
+
+        Quadratic losses, squared penalty: conjugate gradients until the residual is below tol times the right side.
+        The norm as penalty: a primal-dual method until a step changes models and forces by less than tol of their size.
+        Other differentiable losses: Newton steps from `start` until the gradient's norm is below tol times that there.
+        All end in double precision, also where JAX is set to single: residuals down to 1e-13 can be had.
+        """
+        check_numbers(tol=tol)
+        if self.norm:
+            return lasso.network_lasso(self._quadratic("the norm as penalty"), self.network, self.alpha, tol, most)
+        if self.quadratic is not None:
+            return solve.solution(self.quadratic, self.network, self.coupling(), tol, most)
+        with jax.enable_x64(True):
+            W = newton.minimise(self.local, self.terms(), self.start(start), tol, most)
+            return jax.tree.map(np.asarray, W)
+
+    def value(self, terms: Terms, W: Tree) -> jax.Array:
+        """The objective inside a compiled program (squared penalty)."""
+        return smooth_value(self.local, terms, W)
+
+    def _quadratic(self, what: str) -> Quadratic:
+        if self.quadratic is None:
+            raise ValueError(f"{what} needs quadratic losses: X and y without losses, or Quadratic(Q, q, c)")
+        return self.quadratic
+
+
+def padded(X: Sequence[np.ndarray], y: Sequence[np.ndarray], dtype) -> Block:
+    """Ragged rows as one block."""
+    size = np.array([len(a) for a in y])
+    shape = len(size), max(int(size.max()), 1)
+    rows, labels = np.zeros((*shape, X[0].shape[1])), np.zeros(shape)
+    for i, m in enumerate(size):
+        rows[i, :m], labels[i, :m] = X[i], y[i]
+    ids = jnp.arange(len(size), dtype=jnp.int32)
+    return Block(jnp.asarray(rows, dtype), jnp.asarray(labels, dtype), jnp.asarray(size, jnp.int32), ids)
+
+
+def strengths_of(penalty: Any) -> Any:
+    """How strongly every coordinate, or every leaf, is coupled; 1 for the named penalties."""
+    if isinstance(penalty, str):
+        if penalty not in ("squared", "norm"):
+            raise ValueError(f"penalty must be 'squared', 'norm' or strengths of 0 or more, not {penalty!r}")
+        return 1.0
+    given = jax.tree.map(lambda s: np.asarray(s, float), penalty, is_leaf=lambda s: type(s) in (list, tuple))
+    if any((~np.isfinite(s) | (s < 0)).any() for s in jax.tree.leaves(given)):
+        raise ValueError("strengths of a penalty must be finite and 0 or more")
+    return given
+
+
+def local_of(losses: Any, rows: bool, n: int) -> Local:
+    """The local losses as functions."""
+    if losses is None or isinstance(losses, Quadratic):
+        return QUADRATIC
+    if callable(losses):
+        if not rows:
+            raise ValueError("one loss for all nodes needs their rows: give X and y")
+        return cached_rows(losses)
+    functions = tuple(losses)
+    if len(functions) != n:
+        raise ValueError(f"{n} nodes need as many losses, not {len(functions)}")
+    return cached_functions(functions)
+
+
+cached_rows = functools.lru_cache(32)(of_rows)
+cached_functions = functools.lru_cache(32)(of_functions)

@@ -1,0 +1,92 @@
+"""What a squared loss needs of a node's rows: sufficient statistics, of a size that does not grow with the rows.
+
+    (1/m_i) |y_i - X_i w|^2 = w'Q_i w + q_i'w + c_i,    Q_i = X_i'X_i/m_i,  q_i = -2 X_i'y_i/m_i,  c_i = |y_i|^2/m_i
+
+A node without labels has Q_i = 0, q_i = 0, c_i = 0: its loss is zero, and its neighbours alone say what its model is
+(semi-supervised learning, book 6.4).
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CHUNK = 50_000  # nodes whose rows are turned to double precision at a time
+
+
+class Quadratic(NamedTuple):
+    """The losses w'Q_i w + q_i'w + c_i of all nodes, in double precision."""
+
+    Q: np.ndarray  # [n, d, d], symmetric
+    q: np.ndarray  # [n, d]
+    c: np.ndarray  # [n]
+
+    def values(self, W: np.ndarray) -> np.ndarray:
+        """The loss of every node [n] at its model W[i]."""
+        return np.einsum("ni,nij,nj->n", W, self.Q, W, optimize=True) + (self.q * W).sum(axis=1) + self.c
+
+
+def check_quadratic(given: Quadratic, n: int) -> Quadratic:
+    """The statistics as arrays of double precision, if they fit the network."""
+    Q, q = np.asarray(given.Q, float), np.asarray(given.q, float)
+    c = np.broadcast_to(np.asarray(given.c, float), q.shape[:1])
+    if q.ndim != 2 or len(q) != n or Q.shape != (*q.shape, q.shape[1]):
+        raise ValueError(f"{n} nodes need Q [n, d, d] and q [n, d], not the shapes {Q.shape} and {q.shape}")
+    if not np.allclose(Q, Q.transpose(0, 2, 1), rtol=1e-9, atol=0):
+        raise ValueError("every Q_i must be symmetric: only (Q_i + Q_i')/2 counts in w'Q_i w")
+    return Quadratic(Q, q, c)
+
+
+def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
+    """The rows and labels of every node, checked; a node without labels (None, or no row) has none of either."""
+    for name, given in (("X", X), ("y", y)):
+        if given is None or len(given) != n:
+            count = "none" if given is None else len(given)
+            raise ValueError(f"{name} must have the rows of {n} nodes, not {count}: one array per node of the network")
+    if isinstance(X, np.ndarray) and X.ndim == 3 and isinstance(y, np.ndarray) and y.shape == X.shape[:2]:
+        check_finite(X, y)
+        return X, y
+    features = [np.shape(a)[1] for a in X if a is not None and np.ndim(a) == 2]
+    if not features:
+        raise ValueError("X must have a matrix [m_i, d] for at least one node")
+    pairs = [one_block(i, a, b, features[0]) for i, (a, b) in enumerate(zip(X, y, strict=True))]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def one_block(i: int, X: Any, y: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows [m_i, d] and labels [m_i] of node i."""
+    if y is None or np.size(y) == 0:
+        return np.zeros((0, d)), np.zeros(0)
+    rows, labels = np.asarray(X, float), np.asarray(y, float)
+    if rows.ndim != 2 or labels.shape != rows.shape[:1]:
+        raise ValueError(f"node {i} has X of shape {rows.shape} and y of shape {labels.shape}, not [m_i, d] and [m_i]")
+    if rows.shape[1] != d:
+        raise ValueError(f"node {i} has {rows.shape[1]} features, where others have {d}: all need the same")
+    if not (np.isfinite(rows).all() and np.isfinite(labels).all()):
+        raise ValueError(f"node {i} has a value that is not finite; leave such rows out, or give no y at all (None)")
+    return rows, labels
+
+
+def check_finite(X: np.ndarray, y: np.ndarray) -> None:
+    """Refuse values that are not finite, naming the node."""
+    broken = ~(np.isfinite(X).all(axis=(1, 2)) & np.isfinite(y).all(axis=1))
+    if broken.any():
+        raise ValueError(f"node {int(broken.argmax())} has a value that is not finite; leave such rows out")
+
+
+def statistics(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> Quadratic:
+    """The sufficient statistics of every node's rows, as `row_blocks` gives them."""
+    n, d = len(X), X[0].shape[1]
+    Q, q, c = np.zeros((n, d, d)), np.zeros((n, d)), np.zeros(n)
+    if isinstance(X, np.ndarray) and isinstance(y, np.ndarray):
+        for start in range(0, n if X.shape[1] else 0, CHUNK):
+            part = slice(start, start + CHUNK)
+            rows, labels = X[part].astype(float), y[part].astype(float)
+            Q[part] = rows.transpose(0, 2, 1) @ rows / X.shape[1]
+            q[part] = -2 * np.einsum("nmd,nm->nd", rows, labels) / X.shape[1]
+            c[part] = np.square(labels).mean(axis=1)
+        return Quadratic(Q, q, c)
+    for i, (rows, labels) in enumerate(zip(X, y, strict=True)):
+        if len(labels):
+            Q[i], q[i], c[i] = rows.T @ rows / len(labels), -2 * rows.T @ labels / len(labels), np.mean(labels**2)
+    return Quadratic(Q, q, c)

@@ -1,0 +1,112 @@
+"""The terms of GTVMin as pure functions: the local losses, and how much models vary along edges.
+
+    sum_i L_i(w_i) + alpha sum over edges {i, j}, each once, of A_ij phi(w_i - w_j)
+
+phi(v) is |v|^2 ("squared"), sum_k s_k v_k^2 with a strength per coordinate or per leaf (partial sharing, 6.5), or |v|
+("norm": the network Lasso). Models are one array [n, d] or a pytree of arrays [n, ...].
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from confrere.core import Batch, Block, Loss, Tree
+from confrere.networks import blocks
+from confrere.networks.layout import Layout
+
+
+class Rows(NamedTuple):
+    """Squared losses from statistics, in JAX: blocks [j, n, i], q [n, d], c [n]."""
+
+    blocks: jax.Array
+    q: jax.Array
+    c: jax.Array
+
+
+class Local(NamedTuple):
+    """The sum of the local losses: a value and a gradient, (data, W) -> number and (data, W) -> tree of W."""
+
+    value: Callable[[Any, Tree], jax.Array]
+    gradient: Callable[[Any, Tree], Tree]
+
+
+class Terms(NamedTuple):
+    """What a compiled program needs of a problem: arrays only, given as arguments."""
+
+    data: Any
+    layout: Layout
+    coupling: Tree  # alpha times the strength of every coordinate, in the shape of one model, or a number
+
+
+def quadratic_value(data: Rows, W: jax.Array) -> jax.Array:
+    """sum_i w'Q_i w + q_i'w + c_i."""
+    return jnp.sum(W * (blocks.products(data.blocks, W) + data.q)) + jnp.sum(data.c)
+
+
+def quadratic_gradient(data: Rows, W: jax.Array) -> jax.Array:
+    """2 Q_i w_i + q_i for every node."""
+    return 2 * blocks.products(data.blocks, W) + data.q
+
+
+QUADRATIC = Local(quadratic_value, quadratic_gradient)
+
+
+def of_rows(loss: Loss) -> Local:
+    """One loss for all nodes, (params, batch) -> mean over live rows; a node without rows has the loss 0."""
+
+    def value(data: Block, W):
+        def one(params, X, y, size):
+            batch = Batch(X, y, jnp.arange(y.shape[0]) < size)
+            return jnp.where(size > 0, loss(params, batch), 0)
+
+        return jax.vmap(one)(W, data.X, data.y, data.size).sum()
+
+    return Local(value, jax.grad(value, argnums=1))
+
+
+def of_functions(functions: tuple[Callable[[Tree], Any] | None, ...]) -> Local:
+    """A loss of its own for every node, params -> number; None: no loss."""
+
+    def value(data, W):
+        given = [(i, f) for i, f in enumerate(functions) if f is not None]
+        return sum((f(jax.tree.map(lambda a, i=i: a[i], W)) for i, f in given), jnp.zeros(()))
+
+    return Local(value, jax.grad(value, argnums=1))
+
+
+def flat(a: jax.Array) -> jax.Array:
+    """[n, ...] as [n, D]."""
+    return a.reshape(a.shape[0], -1)
+
+
+def coupled(terms: Terms, W: Tree) -> Tree:
+    """coupling times L W, leaf by leaf: half the gradient of the squared penalty."""
+
+    def one(strength, a):
+        return strength * terms.layout.differences(flat(a)).reshape(a.shape)
+
+    return jax.tree.map(one, strengths_like(terms.coupling, W), W)
+
+
+def strengths_like(coupling: Tree, W: Tree) -> Tree:
+    """One strength, or an array of them, for every leaf of the models."""
+    if jax.tree.structure(coupling) == jax.tree.structure(W):
+        return coupling
+    return jax.tree.map(lambda _: coupling, W)
+
+
+def squared_variation(terms: Terms, W: Tree) -> jax.Array:
+    """The squared penalty with its coupling: sum over edges of A_ij sum_k coupling_k (w_i - w_j)_k^2."""
+    return sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), W, coupled(terms, W))), jnp.zeros(()))
+
+
+def smooth_value(local: Local, terms: Terms, W: Tree) -> jax.Array:
+    """The objective with the squared penalty."""
+    return local.value(terms.data, W) + squared_variation(terms, W)
+
+
+def smooth_gradient(local: Local, terms: Terms, W: Tree) -> Tree:
+    """Its gradient."""
+    return jax.tree.map(lambda g, c: g + 2 * c, local.gradient(terms.data, W), coupled(terms, W))
