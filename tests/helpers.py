@@ -48,6 +48,9 @@ def network_problem() -> Problem:
     return usual._replace(model=NORMALISED, params=NORMALISED.init(jax.random.key(0), usual.data.X.shape[-1], 2))
 
 
+NETWORK = cf.networks.Network.from_edges([(0, 1), (1, 2), (1, 3)], weights=[1.0, 0.5, 2.0])
+RING = cf.networks.Network.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)])  # equal degrees: equal silos move alike
+
 ALGORITHMS = {
     "local": Row(lambda order: cf.local(lr=0.2), cf.local(lr=0.2)),
     "local-batches": Row(lambda order: cf.local(lr=0.2, batch=4), cf.local(lr=0.2, batch=4)),
@@ -124,6 +127,14 @@ ALGORITHMS = {
         cf.local(lr=0.2, batch=4, steps=1),
     ),
     "fedfomo": Row(lambda order: cf.fedfomo(lr=0.2, batch=4)),
+    "gtv-gd": Row(lambda order: cf.gtv_gd(NETWORK.induced(order), lr=0.1, alpha=0.3), cf.local(lr=0.1)),
+    "gtv-sgd": Row(
+        lambda order: cf.gtv_sgd(NETWORK.induced(order), lr=0.1, alpha=0.3, batch=4),
+        cf.local(lr=0.1, batch=4, steps=1),
+    ),
+    "gtv-async": Row(lambda order: cf.gtv_async(NETWORK.induced(order), lr=0.1, alpha=0.3), cf.local(lr=0.1)),
+    "gtv-relax": Row(lambda order: cf.gtv_relax(RING.induced(order), alpha=0.3, steps=6, l2=0.5)),
+    "fedavg-prox": Row(lambda order: cf.fedavg_prox(eta=0.5, steps=6)),
     "ridge-local": Row(lambda order: cf.ridge_local(ridge=0.5), cf.ridge_local(ridge=0.5)),
     "evidence": Row(lambda order: cf.evidence(candidates=["pair", "pool"]), cf.ridge_local()),
     "evidence-user": Row(

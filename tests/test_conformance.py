@@ -37,6 +37,10 @@ KIN = (
     "fedper",
     "clustered",
     "fedfomo",
+    "gtv-sgd",
+    "gtv-async",
+    "gtv-relax",
+    "fedavg-prox",
 )  # of others that are checked at once
 
 

@@ -27,6 +27,10 @@ stay open, so that another value does not recompile and a grid is a `vmap`.
     clustered      = federate(sgd,      server(weighted(cluster(eps1, eps2, gamma, by_size())), deliver="own"))
     fedamp         = federate(attentive, peers(weighted(attention(attention, sigma))))
     fedfomo        = federate(judging(sgd),    exchange())
+    gtv_gd         = federate(gtv_gradient, peers(weighted(graph(network))))     gtv_sgd: on one batch
+    gtv_async      = federate(gtv_gradient, mailbox(peers(weighted(graph(network)))))
+    gtv_relax      = federate(gtv_prox,     peers(weighted(graph(network))))
+    fedavg_prox    = federate(prox_average, server(weighted(uniform())))
     ridge_local    = federate(optimum,   alone())
     evidence       = federate(summaries, bulletin(user))
 """
@@ -39,6 +43,7 @@ from confrere.algorithms.clusters import clustered, ifca
 from confrere.algorithms.context import featurised
 from confrere.algorithms.controlled import scaffold, waffle
 from confrere.algorithms.coupled import multi_task
+from confrere.algorithms.gtv import fedavg_prox, gtv_async, gtv_gd, gtv_relax, gtv_sgd
 from confrere.algorithms.interpolation import apfl, data_interpolation, model_interpolation
 from confrere.algorithms.layers import fedbn, fedper, fedrep
 from confrere.algorithms.listening import weight_erosion
@@ -55,6 +60,7 @@ __all__ = [
     "featurised",
     "fedamp",
     "fedavg",
+    "fedavg_prox",
     "fedbn",
     "fedfomo",
     "fedopt",
@@ -63,6 +69,10 @@ __all__ = [
     "fedrep",
     "fedsgd",
     "fine_tuned",
+    "gtv_async",
+    "gtv_gd",
+    "gtv_relax",
+    "gtv_sgd",
     "ifca",
     "local",
     "model_interpolation",

@@ -9,6 +9,7 @@ from confrere.clients.controlled import controlled
 from confrere.clients.coupled import coupled
 from confrere.clients.ditto import ditto
 from confrere.clients.gradient import gradient
+from confrere.clients.gtv import gtv_gradient, gtv_prox, prox_average
 from confrere.clients.interpolated import interpolated
 from confrere.clients.judging import judging
 from confrere.clients.keep import keep
@@ -29,12 +30,15 @@ __all__ = [
     "ditto",
     "fine_tuned",
     "gradient",
+    "gtv_gradient",
+    "gtv_prox",
     "interpolated",
     "judging",
     "keep",
     "meta",
     "moreau",
     "optimum",
+    "prox_average",
     "proximal",
     "sgd",
     "summaries",

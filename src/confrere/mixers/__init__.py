@@ -1,6 +1,7 @@
 """Mixers: what happens between silos, from their messages to their next inbox."""
 
 from confrere.mixers.bulletin import bulletin
+from confrere.mixers.mailbox import delayed, mailbox
 from confrere.mixers.parts import add, replace, step, table, tempered
 from confrere.mixers.peers import exchange, peers
 from confrere.mixers.server import alone, server
@@ -9,7 +10,9 @@ __all__ = [
     "add",
     "alone",
     "bulletin",
+    "delayed",
     "exchange",
+    "mailbox",
     "peers",
     "replace",
     "server",

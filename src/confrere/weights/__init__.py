@@ -4,6 +4,7 @@ from confrere.weights.attention import attention
 from confrere.weights.chosen import chosen
 from confrere.weights.cluster import Clusters, cluster
 from confrere.weights.erosion import Eroded, erosion
+from confrere.weights.graph import graph
 from confrere.weights.interpolated import interpolated
 from confrere.weights.omega import Omega, omega
 from confrere.weights.simple import by_size, self_only, uniform
@@ -17,6 +18,7 @@ __all__ = [
     "chosen",
     "cluster",
     "erosion",
+    "graph",
     "interpolated",
     "omega",
     "self_only",

@@ -1,0 +1,75 @@
+"""FedGD over links and nodes that fail (book 8.3.3): perturbed gradient descent (4.13).
+
+A link that fails in an iteration leaves its term out of both ends' gradients; a node that fails does not step. Either
+is a perturbation e_k of the exact step, whose size is kept: by (4.14) it bounds how far from the optimum models end.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from confrere.checks import check_share
+from confrere.core import Tree
+from confrere.networks.descent import loop, rates
+from confrere.networks.problem import GTVMin
+from confrere.networks.relaxation import quadratic_of
+from confrere.networks.terms import QUADRATIC, Terms, quadratic_gradient, smooth_gradient, smooth_value
+
+
+class Faulty(NamedTuple):
+    """Models W [n, d], the objective after every iteration, and the norms of the perturbations [iterations]."""
+
+    W: np.ndarray
+    objective: np.ndarray
+    perturbation: np.ndarray
+
+
+@functools.partial(jax.jit, static_argnames=("iterations",))
+def perturbed(terms: Terms, ends, weight, W, lr, links, nodes, key, iterations: int):
+    """Steps of which links and nodes fail at random."""
+    i, j = ends
+
+    def step(k, state):
+        W, sizes = state
+        for_links, for_nodes = jax.random.split(jax.random.fold_in(key, k))
+        works = weight * (jax.random.uniform(for_links, weight.shape) >= links)
+        pull = works[:, None] * (W[i] - W[j])
+        met = jnp.zeros_like(W).at[i].add(pull).at[j].add(-pull)
+        g = quadratic_gradient(terms.data, W) + 2 * terms.coupling * met
+        here = jax.random.uniform(for_nodes, (W.shape[0], 1)) >= nodes
+        new = jnp.where(here, W - lr[k] * g, W)
+        exact = W - lr[k] * smooth_gradient(QUADRATIC, terms, W)
+        return (new, sizes.at[k].set(jnp.sqrt(jnp.sum((new - exact) ** 2)))), jnp.zeros((), W.dtype)
+
+    value = lambda W: smooth_value(QUADRATIC, terms, W)  # noqa: E731
+    return loop(step, value, (W, jnp.zeros_like(lr)), lambda s: s[0], iterations, None, 0.0)
+
+
+def faulty_fedgd(
+    p: GTVMin,
+    lr: Any,
+    links: float = 0.0,
+    nodes: float = 0.0,
+    iterations: int = 1000,
+    seed: int = 0,
+    start: Tree = None,
+) -> Faulty:
+    """FedGD in which every link and every node fails with some probability in each iteration.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[1.0]]], y=[[0.0], [3.0]])
+    >>> cf.networks.faulty_fedgd(p, lr=0.2, nodes=0.3, iterations=200).W.round(4).tolist()  # late, but not elsewhere
+    [[1.0], [2.0]]
+    """
+    quadratic_of(p, "faulty_fedgd")
+    check_share(links=links, nodes=nodes)
+    dtype = jnp.result_type(float)
+    steps = jnp.asarray(rates(lr, iterations), dtype)
+    ends, weight = tuple(map(jnp.asarray, p.network.edges.T)), jnp.asarray(p.network.weights, dtype)
+    found = perturbed(p.terms(), ends, weight, p.start(start), steps, links, nodes, jax.random.key(seed), iterations)
+    (W, sizes), seen, _ = found
+    return Faulty(np.asarray(W), np.asarray(seen), np.asarray(sizes))
