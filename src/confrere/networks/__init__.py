@@ -4,6 +4,7 @@ Jung: Federated Learning: From Theory to Practice (2024), chapters 2 to 8, is "t
 propositions and algorithms are its own. Where it errs, the code has what is right, and says so.
 """
 
+from confrere.networks import bounds
 from confrere.networks.accelerated import accelerated_fedgd, extreme_eigenvalues
 from confrere.networks.descent import (
     Run,
@@ -32,6 +33,7 @@ __all__ = [
     "Stop",
     "accelerated_fedgd",
     "async_fedgd",
+    "bounds",
     "decrease",
     "extreme_eigenvalues",
     "faulty_fedgd",

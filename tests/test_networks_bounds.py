@@ -1,0 +1,178 @@
+"""The book's bounds hold on random instances, and its errors are errors."""
+
+import numpy as np
+import pytest
+
+import confrere as cf
+from confrere.networks import GTVMin, Network, bounds
+from confrere.networks.accelerated import extreme_eigenvalues
+from tests.network_problems import connected
+
+SEEDS = range(30)
+
+
+def instance(seed, n=6, d=3, alpha=None):
+    """A problem whose nodes share one true model, the noise of their labels, and the model."""
+    rng = np.random.default_rng(seed)
+    true = rng.normal(size=d)
+    X = [rng.normal(size=(rng.integers(2, 12), d)) * rng.uniform(0.3, 2, d) for _ in range(n)]
+    noise = [rng.uniform(0.1, 1) * rng.normal(size=len(a)) for a in X]
+    alpha = float(10 ** rng.uniform(-2, 1)) if alpha is None else alpha
+    y = [a @ true + e for a, e in zip(X, noise, strict=True)]
+    return GTVMin(connected(n, seed=seed), alpha=alpha, X=X, y=y), noise, true
+
+
+def deviation(W):
+    return np.square(W - W.mean(axis=0)).sum()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_total_variation_is_at_least_its_spread_times_the_connectivity(seed):
+    p, _, _ = instance(seed)
+    W = np.random.default_rng(seed).normal(size=(6, 3))
+    assert p.total_variation(W) >= bounds.variation_bound(p.network, W) - 1e-12
+
+
+def test_the_bound_of_the_total_variation_is_reached_by_the_second_eigenvector():
+    net = connected(6)
+    vector = np.linalg.eigh(net.laplacian())[1][:, 1:2]
+    p = GTVMin(net, alpha=1.0, X=[np.ones((1, 1))] * 6, y=[[0.0]] * 6)
+    np.testing.assert_allclose(p.total_variation(vector), bounds.variation_bound(net, vector))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_models_of_one_truth_are_near_their_mean_and_their_mean_near_the_truth(seed):
+    p, noise, true = instance(seed)
+    W = p.closed_form()
+    assert deviation(W) <= bounds.spread_bound(p.network, p.alpha, noise) + 1e-12
+    error = np.square(W.mean(axis=0) - true).sum()
+    assert error <= bounds.mean_error_bound(p, noise, W) + 1e-12
+    assert bounds.mean_error_bound(p, noise, W) <= bounds.estimation_bound(p, noise) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_eigenvalues_lie_between_their_bounds(seed):
+    p, _, _ = instance(seed)
+    low, high = extreme_eigenvalues(p)
+    assert bounds.lower_eigenvalue(p) <= low + 1e-12
+    assert high <= bounds.upper_eigenvalue(p) + 1e-12
+
+
+def test_the_larger_of_two_eigenvalues_does_not_bound_that_of_the_sum():
+    p = GTVMin(Network.from_edges([(0, 1)]), alpha=1.0, X=[[[1.0]], [[1.0]]], y=[[0.0], [0.0]])
+    _, high = extreme_eigenvalues(p)
+    assert high > max(bounds.curvature(p).largest, p.alpha * p.network.lambda_n())  # what (5.22) would say
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_models_of_a_cluster_are_near_their_mean(seed):
+    p, noise, _ = instance(seed)
+    rng = np.random.default_rng(seed + 100)
+    cluster, truth = [0, 1, 2], rng.normal(size=3)
+    X, _ = p.rows
+    y = [X[i] @ (truth if i in cluster else 3 * rng.normal(size=3)) + noise[i] for i in range(6)]
+    W = GTVMin(p.network, alpha=p.alpha, X=X, y=y).closed_form()
+    inside = [noise[i] for i in cluster]
+    largest = np.linalg.norm(W[3:], axis=1).max()
+    assert deviation(W[cluster]) <= bounds.cluster_bound(p.network, cluster, p.alpha, inside, truth, largest)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_connectivity_is_bounded_by_the_smallest_degree(seed):
+    net = Network.erdos_renyi(9, 0.6, seed)
+    assert net.lambda_2() <= bounds.connectivity_bound(net) + 1e-12
+
+
+def test_the_complete_network_reaches_the_bound_of_its_connectivity():
+    net = Network.erdos_renyi(7, 1.0)
+    np.testing.assert_allclose(net.lambda_2(), bounds.connectivity_bound(net))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_solutions_move_no_further_than_labels_make_them(seed):
+    p, noise, _ = instance(seed)
+    X, y = p.rows
+    moved = GTVMin(p.network, alpha=p.alpha, X=X, y=[b + e for b, e in zip(y, noise, strict=True)]).closed_form()
+    change = np.square(moved - p.closed_form()).sum()
+    tight = bounds.tight_sensitivity_bound(p, noise, extreme_eigenvalues(p)[0])
+    assert change <= tight + 1e-12
+    assert tight <= bounds.sensitivity_bound(p, noise)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gradient_steps_contract_as_promised(seed, x64):
+    p, _, _ = instance(seed, alpha=0.5)
+    low, high = extreme_eigenvalues(p)
+    lr = bounds.best_rate(low, high)
+    factor = bounds.contraction(lr, low, high)
+    np.testing.assert_allclose(factor, (high / low - 1) / (high / low + 1))
+    assert factor <= min(bounds.contraction(lr * f, low, high) for f in (0.5, 0.9, 1.1))
+    best = p.closed_form()
+    start = np.linalg.norm(best)
+    k = bounds.iterations_needed(start, 0.1 * start, factor)
+    gap = np.linalg.norm(cf.networks.fedgd(p, lr=np.full(4000, lr)[:k], iterations=k).W - best)
+    assert gap <= factor**k * start * (1 + 1e-9)
+    assert gap <= 0.1 * start * (1 + 1e-9)
+
+
+def test_the_book_s_exercise_on_alpha_and_the_contraction():
+    edge = Network.from_edges([(0, 1)])
+    for first, second, known in (
+        (1.0, 1000.0, [0.999, 0.998, 0.989, 0.909, 0.739, 0.707, 0.881]),
+        (1000.0, 1000.0, [0, 0.002, 0.02, 0.2, 0.8, 0.998, 1.2]),
+    ):
+        X = [np.full((1, 1), a**0.5) for a in (first, second)]
+        for alpha, factor in zip((0, 1, 10, 100, 400, 499, 600), known, strict=True):
+            p = GTVMin(edge, alpha=alpha, X=X, y=[[-5.0], [5.0]])
+            assert abs(bounds.contraction(0.5e-3, *extreme_eigenvalues(p)) - factor) < 6e-4
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("failing", ["links", "nodes"])
+def test_steps_over_failing_links_and_nodes_stay_within_the_bound_of_perturbed_steps(seed, failing, x64):
+    p, _, _ = instance(0, alpha=0.5)
+    low, high = extreme_eigenvalues(p)
+    lr = bounds.best_rate(low, high)
+    factor, best = bounds.contraction(lr, low, high), p.closed_form()
+    h = cf.networks.faulty_fedgd(p, lr=lr, iterations=40, seed=seed, **{failing: 0.4})
+    gap = np.linalg.norm(h.W - best)
+    assert gap <= bounds.perturbed_bound(factor, np.linalg.norm(best), h.perturbation)
+    assert h.perturbation.max() > 0
+
+
+def test_the_last_perturbation_has_not_shrunk():
+    assert bounds.perturbed_bound(0.5, 0.0, [1.0]) == 1  # one step from the minimum, off by 1: (4.14) says 0.5
+    assert bounds.perturbed_bound(0.5, 4.0, [1.0, 2.0]) == 0.25 * 4 + 2 + 0.5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_least_squares_errs_as_its_formula_says_and_within_its_bound(seed):
+    rng = np.random.default_rng(seed)
+    X, noise, true = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=3)
+    error = np.linalg.lstsq(X, X @ true + noise, rcond=None)[0] - true
+    np.testing.assert_allclose(bounds.regression_error(X, noise), error, atol=1e-10)
+    assert error @ error <= bounds.regression_bound(X, noise) * (1 + 1e-9)
+    level = noise.mean() ** 2
+    assert level <= bounds.mean_bound(noise) <= 4 * (noise @ noise) / 12
+
+
+def test_the_book_s_bound_of_a_mean_is_false_for_noise_that_is_all_ones():
+    noise = np.ones(20)
+    assert noise.mean() ** 2 > 4 * (noise @ noise) / 20**2
+    assert noise.mean() ** 2 <= bounds.mean_bound(noise)
+
+
+def test_a_proximal_step_is_least_squares_on_weighted_rows():
+    rng = np.random.default_rng(0)
+    X, y, centre = rng.normal(size=(8, 3)), rng.normal(size=8), rng.normal(size=3)
+    step = np.linalg.solve(X.T @ X / 8 + np.eye(3) / 0.3, X.T @ y / 8 + centre / 0.3)
+    rows, labels, weights = bounds.prox_as_rows(X, y, centre, 0.3)
+    root = np.sqrt(weights)
+    np.testing.assert_allclose(np.linalg.lstsq(rows * root[:, None], labels * root, rcond=None)[0], step, atol=1e-10)
+
+
+def test_a_factor_of_one_needs_for_ever():
+    with pytest.raises(ValueError, match="does not lead to the minimum"):
+        bounds.iterations_needed(1.0, 0.1, 1.0)
+    assert bounds.iterations_needed(0.05, 0.1, 0.5) == 0
+    assert bounds.iterations_needed(1.0, 0.1, 0.0) == 1
