@@ -17,33 +17,81 @@ from confrere.networks.descent import (
     small_gradient,
     within,
 )
+from confrere.networks.diagnosis import Diagnosis, augmented, diagnose, online_gd, ridge
+from confrere.networks.discrepancy import (
+    class_shares,
+    distances_between,
+    fitted_parameters,
+    gradients_at,
+    label_overlap,
+    latent_vectors,
+    mean_labels,
+    mixture_parameters,
+)
 from confrere.networks.failing import Faulty, faulty_fedgd
+from confrere.networks.flavours import (
+    Vertical,
+    by_category,
+    cluster_models,
+    clusters,
+    explainability,
+    explainable,
+    spectral_vectors,
+    vertical,
+)
+from confrere.networks.learning import least_discrepant, of_degree
 from confrere.networks.network import Network
+from confrere.networks.predictors import Predictors, relax_predictors
 from confrere.networks.problem import GTVMin
 from confrere.networks.relaxation import async_fedgd, fedavg, fedrelax
 from confrere.networks.statistics import Quadratic
 from confrere.networks.stochastic import fedsgd
 
 __all__ = [
+    "Diagnosis",
     "Faulty",
     "GTVMin",
     "Network",
+    "Predictors",
     "Quadratic",
     "Run",
     "Stop",
+    "Vertical",
     "accelerated_fedgd",
     "async_fedgd",
+    "augmented",
     "bounds",
+    "by_category",
+    "class_shares",
+    "cluster_models",
+    "clusters",
     "decrease",
+    "diagnose",
+    "distances_between",
+    "explainability",
+    "explainable",
     "extreme_eigenvalues",
     "faulty_fedgd",
     "fedavg",
     "fedgd",
     "fedrelax",
     "fedsgd",
+    "fitted_parameters",
+    "gradients_at",
     "inverse",
     "inverse_root",
+    "label_overlap",
+    "latent_vectors",
+    "least_discrepant",
+    "mean_labels",
+    "mixture_parameters",
+    "of_degree",
+    "online_gd",
+    "relax_predictors",
+    "ridge",
     "single_model",
     "small_gradient",
+    "spectral_vectors",
+    "vertical",
     "within",
 ]

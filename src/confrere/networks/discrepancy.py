@@ -1,0 +1,101 @@
+"""How alike silos are, from what each tells of its rows (book 7.3): one vector per silo, or one number per pair.
+
+Networks are learnt from distances between these vectors. No row leaves its silo; each function says what does.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def fitted_parameters(X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
+    """The least-squares model of every silo, of least norm [n, d]. Reveals each silo's fitted model.
+
+    >>> from confrere.networks import fitted_parameters
+    >>> fitted_parameters([[[1.0], [2.0]], [[1.0]]], [[2.0, 4.0], [3.0]]).round(6).tolist()
+    [[2.0], [3.0]]
+    """
+    return np.stack([np.linalg.lstsq(np.asarray(a, float), np.asarray(b, float))[0] for a, b in zip(X, y, strict=True)])
+
+
+def gradients_at(X: Sequence[Any], y: Sequence[Any], w: Any) -> np.ndarray:
+    """The gradient of every silo's mean squared error at a common point w [n, d]. Reveals one gradient per silo.
+
+    >>> from confrere.networks import gradients_at
+    >>> gradients_at([[[1.0], [2.0]], [[1.0]]], [[2.0, 4.0], [3.0]], [0.0]).tolist()
+    [[-10.0], [-6.0]]
+    """
+    point = np.asarray(w, float)
+    pairs = ((np.asarray(a, float), np.asarray(b, float)) for a, b in zip(X, y, strict=True))
+    return np.stack([2 / len(b) * a.T @ (a @ point - b) for a, b in pairs])
+
+
+def mean_labels(y: Sequence[Any]) -> np.ndarray:
+    """The mean label of every silo [n, 1]. Reveals that mean.
+
+    >>> from confrere.networks import mean_labels
+    >>> mean_labels([[1.0, 3.0], [5.0]]).tolist()
+    [[2.0], [5.0]]
+    """
+    return np.array([[np.mean(b)] for b in y])
+
+
+def class_shares(y: Sequence[Any], classes: Sequence[Any] | None = None) -> np.ndarray:
+    """The share of every class among a silo's labels [n, k]. Reveals how common each class is in each silo.
+
+    >>> from confrere.networks import class_shares
+    >>> class_shares([["a", "b"], ["b"]]).tolist()
+    [[0.5, 0.5], [0.0, 1.0]]
+    """
+    known = np.unique(np.concatenate([np.asarray(b) for b in y])) if classes is None else np.asarray(classes)
+    return np.stack([(np.asarray(b)[:, None] == known).mean(axis=0) for b in y])
+
+
+def label_overlap(y: Sequence[Any]) -> np.ndarray:
+    """1 - the share of rows of two silos whose label both of them have [n, n]. Reveals how many rows of which class.
+
+    >>> from confrere.networks import label_overlap
+    >>> label_overlap([["a", "b"], ["b", "b"]]).tolist()
+    [[0.0, 0.25], [0.25, 0.0]]
+    """
+    known = np.unique(np.concatenate([np.asarray(b) for b in y]))
+    counts = np.stack([(np.asarray(b)[:, None] == known).sum(axis=0) for b in y])
+    has = counts > 0
+    in_both = np.where(has[:, None] & has[None], counts[:, None] + counts[None], 0)
+    rows = counts.sum(axis=1)
+    return 1 - in_both.sum(axis=2) / (rows[:, None] + rows[None])
+
+
+def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0) -> np.ndarray:
+    """Means and covariances of a Gaussian mixture fitted to every silo's rows [n, ...]. Reveals these parameters.
+
+    Parts come in the order in which the fit gives them. Needs scikit-learn.
+    """
+    mixture = importlib.import_module("sklearn.mixture")
+
+    def one(a):
+        fitted = mixture.GaussianMixture(parts, random_state=seed).fit(np.asarray(a, float))
+        return np.concatenate([fitted.means_.ravel(), fitted.covariances_.ravel()])
+
+    return np.stack([one(a) for a in rows])
+
+
+def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) -> np.ndarray:
+    """The mean latent vector of every silo's rows under an encoder that all share [n, k]. Reveals these means.
+
+    `encoder` takes rows [m, d] to latent vectors [m, k], such as the first half of an autoencoder that silos trained
+    together.
+
+    >>> from confrere.networks import latent_vectors
+    >>> latent_vectors([[[1.0, 2.0], [3.0, 4.0]]], lambda rows: rows[:, :1] + rows[:, 1:]).tolist()
+    [[5.0]]
+    """
+    return np.stack([np.asarray(encoder(np.asarray(a, float)), float).mean(axis=0) for a in rows])
+
+
+def distances_between(vectors: Any) -> np.ndarray:
+    """The Euclidean distances between all silos' vectors [n, n]."""
+    z = np.asarray(vectors, float)
+    return np.linalg.norm(z[:, None] - z[None], axis=2)

@@ -1,0 +1,129 @@
+"""Flavours of federated learning as cases of GTVMin (book, chapter 6), and explanations that fit a user (8.4).
+
+Horizontal and semi-supervised learning is GTVMin itself (nodes without labels), personal layers are its `penalty` of
+strengths, and one model for all is `fedgd(..., project=single_model)`, or a large alpha.
+"""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from confrere.checks import check_counts, check_numbers
+from confrere.networks.network import Network
+from confrere.networks.problem import GTVMin
+from confrere.networks.relaxation import quadratic_of
+from confrere.networks.spectra import lowest_vectors
+from confrere.networks.statistics import Quadratic, row_blocks
+
+
+def clusters(vectors: Any, k: int, method: Literal["kmeans", "gmm"] = "kmeans", seed: int = 0) -> np.ndarray:
+    """The cluster of every silo [n] by its vector [n, r], such as its place. Needs scikit-learn."""
+    check_counts(k=k)
+    z = np.asarray(vectors, float)
+    if method == "gmm":
+        mixture = importlib.import_module("sklearn.mixture")
+        return mixture.GaussianMixture(k, random_state=seed).fit_predict(z)
+    if method != "kmeans":
+        raise ValueError(f"method must be 'kmeans' or 'gmm', not {method!r}; spectral_vectors(network, k) for spectral")
+    cluster = importlib.import_module("sklearn.cluster")
+    return cluster.KMeans(k, random_state=seed, n_init="auto").fit_predict(z)
+
+
+def spectral_vectors(network: Network, k: int) -> np.ndarray:
+    """The entries of every node in the first k eigenvectors of the Laplacian [n, k], for spectral clustering."""
+    check_counts(k=k)
+    return lowest_vectors(network.laplacian(), k)
+
+
+def cluster_models(labels: Any, X: Any, y: Any) -> np.ndarray:
+    """One least-squares model for every cluster, on the rows of all its silos together: W [n, d].
+
+    >>> from confrere.networks import cluster_models
+    >>> cluster_models([0, 0, 1], X=[[[1.0]], [[1.0]], [[1.0]]], y=[[0.0], [2.0], [7.0]]).round(6).tolist()
+    [[1.0], [1.0], [7.0]]
+    """
+    which = np.asarray(labels)
+    rows, answers = row_blocks(X, y, len(which))
+    W = np.zeros((len(which), rows[0].shape[1]))
+    for c in np.unique(which):
+        nodes = np.flatnonzero(which == c)
+        together = np.concatenate([rows[i] for i in nodes]), np.concatenate([answers[i] for i in nodes])
+        W[nodes] = np.linalg.lstsq(*together, rcond=None)[0]
+    return W
+
+
+class Vertical(NamedTuple):
+    """Models of silos that hold different columns of the same rows, and what they predict for these rows [n, m]."""
+
+    models: list[np.ndarray]
+    predictions: np.ndarray
+
+
+def vertical(network: Network, X: Sequence[Any], y: Any, alpha: float, iterations: int = 1000) -> Vertical:
+    """Vertical learning (6.5): silos hold different columns X_i [m, d_i] of the same m rows, and share the labels.
+
+        minimise sum_i (1/m) |y - X_i w_i|^2 + alpha sum over edges of A_ij (1/m) |X_i w_i - X_j w_j|^2
+
+    Models of different columns cannot be compared, predictions can: they are all that a silo sends. Every silo goes to
+    its minimum with the others held, `iterations` times.
+    """
+    check_numbers(alpha=alpha)
+    check_counts(iterations=iterations)
+    columns, labels = [np.asarray(a, float) for a in X], np.asarray(y, float)
+    if len(columns) != network.n or any(len(a) != len(labels) for a in columns):
+        raise ValueError(f"X must have {network.n} matrices of {len(labels)} rows each, the rows of y")
+    inverse = [np.linalg.pinv(a) for a in columns]
+    A, share = network.adjacency(), alpha * network.degrees[:, None]
+    said = np.zeros((network.n, len(labels)))
+    for _ in range(iterations):
+        aim = (labels + alpha * (A @ said)) / (1 + share)
+        said = np.stack([a @ (b @ t) for a, b, t in zip(columns, inverse, aim, strict=True)])
+    aim = (labels + alpha * (A @ said)) / (1 + share)
+    return Vertical([b @ t for b, t in zip(inverse, aim, strict=True)], said)
+
+
+def by_category(network: Network, X: Any, y: Any, alpha: float) -> GTVMin:
+    """Few-shot learning (6.7): a node for every category, with a detector of it; alike categories are joined.
+
+    Every node has all rows; its labels are 1 for its own category and -1 for others, each half weighing the same. A
+    category without any row has no loss, and gets its neighbours' mean. `(X @ W.T).argmax(axis=1)` tells the category.
+    """
+    rows, labels = np.asarray(X, float), np.asarray(y)
+    d = rows.shape[1]
+    Q, q, c = np.zeros((network.n, d, d)), np.zeros((network.n, d)), np.zeros(network.n)
+    for k in range(network.n):
+        own = labels == k
+        if own.any() and not own.all():
+            weight = np.where(own, 0.5 / own.sum(), 0.5 / (~own).sum())
+            target = np.where(own, 1.0, -1.0)
+            Q[k], q[k], c[k] = (rows.T * weight) @ rows, -2 * rows.T @ (weight * target), 1.0
+    return GTVMin(network, Quadratic(Q, q, c), alpha=alpha)
+
+
+def explainability(W: Any, X: Sequence[Any], guesses: Sequence[Any]) -> np.ndarray:
+    """(8.11): the mean squared difference of a user's own guesses and the predictions on test rows, per node [n].
+
+    >>> from confrere.networks import explainability
+    >>> explainability([[1.0], [2.0]], X=[[[1.0], [2.0]], [[1.0]]], guesses=[[1.0, 4.0], [2.0]]).tolist()
+    [2.0, 0.0]
+    """
+    parts = zip(np.asarray(W, float), X, guesses, strict=True)
+    return np.array([np.mean(np.square(np.asarray(u, float) - np.asarray(a, float) @ w)) for w, a, u in parts])
+
+
+def explainable(p: GTVMin, X: Sequence[Any], guesses: Sequence[Any], rho: float) -> GTVMin:
+    """(8.12): the same problem, in which every node also pays rho times its lack of explainability.
+
+    X and guesses: one array per node, test rows [t_i, d] and what its user guesses for them; labels are not needed.
+    """
+    check_numbers(rho=rho)
+    Q, q, c = (a.copy() for a in quadratic_of(p, "explainability"))
+    rows, said = row_blocks(X, guesses, p.n)
+    for i, (a, u) in enumerate(zip(rows, said, strict=True)):
+        if len(u):
+            Q[i] += rho * a.T @ a / len(u)
+            q[i] -= 2 * rho * a.T @ u / len(u)
+            c[i] += rho * np.mean(u**2)
+    return GTVMin(p.network, Quadratic(Q, q, c), alpha=p.alpha, penalty=p.strengths)

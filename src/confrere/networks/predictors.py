@@ -1,0 +1,87 @@
+"""FedRelax for models without parameters to compare, such as trees (5.21), (4.22).
+
+Neighbours are coupled by their predictions on m' shared points x' without labels:
+
+    h_i <- argmin_h (1/m_i) sum (y - h(x))^2 + alpha sum_j A_ij (1/m') sum over x' of (h(x') - h_j(x'))^2
+
+which is a fit to the silo's rows, each of weight 1/m_i, and to the shared points, each of weight alpha d_i/m', labelled
+by the weighted mean of the neighbours' predictions; to a classifier a shared point is shown once for every class,
+weighted by the neighbours' mean probability of it. What a silo sends are its predictions on the shared points. The book
+refers to a missing equation for the discrepancy, and says of (4.20) that it requires parameters: it does not.
+"""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from confrere.checks import check_counts, check_numbers
+from confrere.networks.network import Network
+
+
+class Predictors(NamedTuple):
+    """The fitted models of all silos, and what they say of the shared points [n, m'] or [n, m', classes]."""
+
+    models: list[Any]
+    predictions: np.ndarray
+
+
+def shown(model: Any, public: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
+    """What a model says of the shared points: numbers, or a probability for every class of any silo."""
+    if classes is None:
+        return np.asarray(model.predict(public), float)
+    place = np.searchsorted(classes, model.classes_)
+    out = np.zeros((len(public), len(classes)))
+    out[:, place] = model.predict_proba(public)
+    return out
+
+
+def fit(model: Any, X: Any, y: Any, public: np.ndarray, said: np.ndarray | None, pull: float, classes) -> Any:
+    """A model fitted to the own rows and, with the weight `pull` in all, to what the neighbours said."""
+    rows, labels, weights = [np.asarray(X)], [np.asarray(y)], [np.full(len(y), 1 / max(len(y), 1))]
+    if said is not None and pull > 0:
+        share = pull / len(public)
+        if classes is None:
+            rows, labels, weights = [*rows, public], [*labels, said], [*weights, np.full(len(public), share)]
+        else:
+            for k, name in enumerate(classes):
+                seen = said[:, k] > 0
+                rows, weights = [*rows, public[seen]], [*weights, share * said[seen, k]]
+                labels = [*labels, np.full(seen.sum(), name)]
+    return model.fit(np.concatenate(rows), np.concatenate(labels), sample_weight=np.concatenate(weights))
+
+
+def relax_predictors(
+    network: Network, estimator: Any, X: Sequence[Any], y: Sequence[Any], public: Any, alpha: float,
+    iterations: int = 10,
+) -> Predictors:  # fmt: skip
+    """FedRelax with any scikit-learn regressor or classifier that takes sample weights, one per silo.
+
+    `public`: the shared points [m', d]. Every silo begins with a model of its own rows alone.
+
+    >>> from confrere.networks import Network, relax_predictors
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> net = Network.from_edges([(0, 1)])
+    >>> X, y = [[[0.0], [1.0]], [[0.0], [1.0]]], [[0.0, 1.0], [0.0, 3.0]]
+    >>> h = relax_predictors(net, DecisionTreeRegressor(max_depth=1), X, y, public=[[0.0], [1.0]], alpha=1.0)
+    >>> h.predictions.round(2).tolist()
+    [[0.0, 1.67], [0.0, 2.33]]
+    """
+    base = importlib.import_module("sklearn.base")
+    check_numbers(alpha=alpha)
+    check_counts(iterations=iterations)
+    if len(X) != network.n or len(y) != network.n:
+        raise ValueError(f"X and y must have the rows of {network.n} nodes, not {len(X)} and {len(y)}")
+    points = np.asarray(public, float)
+    classes = np.unique(np.concatenate([np.asarray(b) for b in y])) if base.is_classifier(estimator) else None
+    A, degrees = network.adjacency(), network.degrees
+    models = [fit(base.clone(estimator), a, b, points, None, 0.0, classes) for a, b in zip(X, y, strict=True)]
+    for _ in range(iterations):
+        said = np.stack([shown(m, points, classes) for m in models])
+        mean = (A @ said.reshape(network.n, -1)).reshape(said.shape)
+        scale = np.where(degrees > 0, degrees, 1).reshape(-1, *(1,) * (said.ndim - 1))
+        mean = mean / scale
+        pulls = alpha * degrees
+        models = [fit(base.clone(estimator), X[i], y[i], points, mean[i], pulls[i], classes) for i in range(network.n)]
+    return Predictors(models, np.stack([shown(m, points, classes) for m in models]))
