@@ -17,7 +17,7 @@ import numpy as np
 from confrere.checks import check_numbers
 from confrere.core import Block, Tree
 from confrere.networks import lasso, newton, solve
-from confrere.networks.blocks import laid_out
+from confrere.networks.conjugate import System
 from confrere.networks.network import Network
 from confrere.networks.statistics import Quadratic, check_quadratic, row_blocks, statistics
 from confrere.networks.terms import QUADRATIC, Local, Rows, Terms, of_functions, of_rows, smooth_value
@@ -105,9 +105,16 @@ class GTVMin:
 
     def _data(self, dtype) -> Any:
         if self.quadratic is not None:
-            Q, q, c = self.quadratic
-            return Rows(*(jnp.asarray(a, dtype) for a in (laid_out(Q), q, c)))
+            _, q, c = self.quadratic
+            return Rows(self._system(dtype).blocks, jnp.asarray(q, dtype), jnp.asarray(c, dtype))
         return self.block() if self.rows is not None else ()
+
+    def _system(self, dtype) -> System:
+        key = "system", np.dtype(dtype)
+        if key not in self._arrays:
+            made = solve.system_of(self._quadratic("this"), self.network, self.coupling(), dtype)
+            self._arrays[key] = made
+        return self._arrays[key]
 
     def _kept(self, name: str, make: Callable[[Any], Any]) -> Any:
         key = name, jnp.result_type(float)
@@ -163,7 +170,7 @@ class GTVMin:
         if self.norm:
             return lasso.network_lasso(self._quadratic("the norm as penalty"), self.network, self.alpha, tol, most)
         if self.quadratic is not None:
-            return solve.solution(self.quadratic, self.network, self.coupling(), tol, most)
+            return solve.solution(self.quadratic, self.network, self.coupling(), tol, most, self._system)
         with jax.enable_x64(True):
             W = newton.minimise(self.local, self.terms(), self.start(start), tol, most)
             return jax.tree.map(np.asarray, W)

@@ -8,6 +8,8 @@ component and none of their rows sees it: what lies in it is taken away (eigenva
 largest count as 0).
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,21 +31,23 @@ def system_of(quadratic: Quadratic, network: Network, coupling: np.ndarray, dtyp
     return System(jnp.asarray(laid_out(quadratic.Q), dtype), network.layout(dtype), jnp.asarray(coupling, dtype))
 
 
-def solution(quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: float, most: int) -> np.ndarray:
-    """The minimiser of least norm [n, d], in double precision."""
+def solution(
+    quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: float, most: int, system: Callable[..., System]
+) -> np.ndarray:
+    """The minimiser of least norm [n, d], in double precision; `system(dtype)` is the left side."""
     b = -quadratic.q / 2
     size = float(np.linalg.norm(b))
     W, after, iterations = np.zeros(b.shape), size, 0
     if b.size > SMALL:
-        system = system_of(quadratic, network, coupling, jnp.float32)
-        found = conjugate_gradients(system, jnp.asarray(b, jnp.float32), max(tol, SINGLE) * size, min(most, PATIENCE))
+        goal, most_single = max(tol, SINGLE) * size, min(most, PATIENCE)
+        found = conjugate_gradients(system(jnp.float32), jnp.asarray(b, jnp.float32), goal, most_single)
         after, iterations = float(found.residual), int(found.iterations)
         W = np.asarray(found.W, float) if np.isfinite(after) else W
     if not after <= tol * size:
         with jax.enable_x64(True):
-            system = system_of(quadratic, network, coupling, jnp.float64)
-            r = left(system, jnp.asarray(b), jnp.asarray(W)) if W.any() else jnp.asarray(b)
-            found = conjugate_gradients(system, r, tol * size, most)
+            whole = system(jnp.float64)
+            r = left(whole, jnp.asarray(b), jnp.asarray(W)) if W.any() else jnp.asarray(b)
+            found = conjugate_gradients(whole, r, tol * size, most)
             W, after, iterations = W + np.asarray(found.W), float(found.residual), iterations + int(found.iterations)
     if not after <= tol * size:
         raise RuntimeError(
