@@ -1,5 +1,7 @@
 """Networks learnt from how alike silos are, models without parameters, flavours, diagnosis and explanations."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -241,6 +243,12 @@ def test_online_steps_come_near_the_truth(schedule):
     path = nets.online_gd(X, X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=4000), getattr(nets, schedule)(0.1, shift=5))
     assert path.shape == (4000, 3)
     np.testing.assert_allclose(path[-1], [1.0, -2.0, 0.5], atol=0.05)
+
+
+def test_what_is_not_installed_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ImportError, match=r"to_networkx needs networkx: pip install 'confrere\[networks\]'"):
+        connected(3).to_networkx()
 
 
 # the author's data

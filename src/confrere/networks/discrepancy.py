@@ -3,11 +3,12 @@
 Networks are learnt from distances between these vectors. No row leaves its silo; each function says what does.
 """
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from confrere.networks.extras import needed
 
 
 def fitted_parameters(X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
@@ -73,7 +74,7 @@ def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0) -> np
 
     Parts come in the order in which the fit gives them. Needs scikit-learn.
     """
-    mixture = importlib.import_module("sklearn.mixture")
+    mixture = needed("sklearn.mixture", "mixture_parameters")
 
     def one(a):
         fitted = mixture.GaussianMixture(parts, random_state=seed).fit(np.asarray(a, float))

@@ -4,13 +4,13 @@ Horizontal and semi-supervised learning is GTVMin itself (nodes without labels),
 strengths, and one model for all is `fedgd(..., project=single_model)`, or a large alpha.
 """
 
-import importlib
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from confrere.checks import check_counts, check_numbers
+from confrere.networks.extras import needed
 from confrere.networks.network import Network
 from confrere.networks.problem import GTVMin
 from confrere.networks.relaxation import quadratic_of
@@ -23,11 +23,11 @@ def clusters(vectors: Any, k: int, method: Literal["kmeans", "gmm"] = "kmeans", 
     check_counts(k=k)
     z = np.asarray(vectors, float)
     if method == "gmm":
-        mixture = importlib.import_module("sklearn.mixture")
+        mixture = needed("sklearn.mixture", "clusters")
         return mixture.GaussianMixture(k, random_state=seed).fit_predict(z)
     if method != "kmeans":
         raise ValueError(f"method must be 'kmeans' or 'gmm', not {method!r}; spectral_vectors(network, k) for spectral")
-    cluster = importlib.import_module("sklearn.cluster")
+    cluster = needed("sklearn.cluster", "clusters")
     return cluster.KMeans(k, random_state=seed, n_init="auto").fit_predict(z)
 
 

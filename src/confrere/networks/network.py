@@ -1,7 +1,6 @@
 """Networks of silos: nodes are silos, and an edge says that two of them have similar data (book, chapter 3)."""
 
 import functools
-import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from confrere.checks import check_counts, check_share
 from confrere.networks import near, spectra
 from confrere.networks.edges import check_pairs, from_matrix, once_each, whole_numbers
+from confrere.networks.extras import needed
 from confrere.networks.layout import Layout, lay_out
 
 
@@ -101,7 +101,7 @@ class Network:
 
     def to_networkx(self) -> Any:
         """As a graph of networkx, whose edges have the attribute `weight`."""
-        networkx = importlib.import_module("networkx")
+        networkx = needed("networkx", "to_networkx")
         graph = networkx.Graph()
         graph.add_nodes_from(range(self.n))
         graph.add_weighted_edges_from(

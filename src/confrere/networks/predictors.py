@@ -10,13 +10,13 @@ weighted by the neighbours' mean probability of it. What a silo sends are its pr
 refers to a missing equation for the discrepancy, and says of (4.20) that it requires parameters: it does not.
 """
 
-import importlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from confrere.checks import check_counts, check_numbers
+from confrere.networks.extras import needed
 from confrere.networks.network import Network
 
 
@@ -68,7 +68,7 @@ def relax_predictors(
     >>> h.predictions.round(2).tolist()
     [[0.0, 1.67], [0.0, 2.33]]
     """
-    base = importlib.import_module("sklearn.base")
+    base = needed("sklearn.base", "relax_predictors")
     check_numbers(alpha=alpha)
     check_counts(iterations=iterations)
     if len(X) != network.n or len(y) != network.n:
