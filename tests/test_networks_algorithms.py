@@ -337,3 +337,20 @@ def test_a_network_of_other_silos_is_refused():
     silos = cf.Silos.from_arrays([(np.ones((2, 1)), [0.0, 1.0])] * 3)
     with pytest.raises(ValueError, match="the network has 4 nodes, but there are 3 silos"):
         cf.simulate(cf.gtv_gd(connected(4), lr=0.1), LINEAR, silos, 1, metrics=(), record=())
+
+
+# late messages
+
+
+def test_the_last_message_of_a_silent_silo_stands_in_and_one_never_heard_does_not_count():
+    net = Network.from_edges([(0, 1), (1, 2)], weights=[1.0, 2.0])
+    mixer = cf.mixers.mailbox(cf.mixers.peers(cf.weighted(cf.weights.graph(net))))
+    inbox, state = mixer.init({"x": jnp.zeros(1)}, {"x": jnp.zeros((3, 1))})
+    sent = [([True, True, False], [[1.0], [2.0], [9.0]]), ([False, True, False], [[0.0], [4.0], [0.0]])]
+    for here, message in sent:
+        ctx = cf.Ctx(1, jnp.array(here), jnp.ones(3))
+        inbox, state, mixed = mixer.update({"x": jnp.array(message)}, state, ctx)
+    np.testing.assert_allclose(inbox.shared["x"], [[4.0], [1.0], [4.0]])  # node 2 was never heard
+    np.testing.assert_allclose(inbox.mass, [1, 1, 2])
+    np.testing.assert_allclose(mixed.mass, [1, 0, 2])  # the weight of those who spoke
+    np.testing.assert_array_equal(state[2], [1, 0, -1])
