@@ -4,6 +4,7 @@ from confrere.data import splits
 from confrere.data.bundled import breast_cancer, diabetes
 from confrere.data.cifar10 import cifar10
 from confrere.data.ebola import ebola_synthetic
+from confrere.data.fmi import fmi, fmi_coordinates
 from confrere.data.heart_disease import heart_disease
 from confrere.data.label_picture import label_picture
 from confrere.data.mnist import fashion_mnist, mnist
@@ -21,6 +22,8 @@ __all__ = [
     "diabetes",
     "ebola_synthetic",
     "fashion_mnist",
+    "fmi",
+    "fmi_coordinates",
     "heart_disease",
     "label_picture",
     "mnist",
