@@ -18,6 +18,7 @@ from confrere.cli import (
     predict,
     report,
     reproduce,
+    reproduce_book,
     reproduce_waffle,
     train,
 )
@@ -90,3 +91,4 @@ app.add_typer(reproduce.app, name="reproduce", rich_help_panel=ABOUT)
 reproduce.app.command(
     "waffle", epilog="Example: confrere reproduce waffle --distribution B --rows 200 --lr 0.01 --seeds 3"
 )(reproduce_waffle.waffle)
+reproduce.app.command("book", epilog="Example: confrere reproduce book --assignment flavours")(reproduce_book.book)

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 DATA_NOT_FOUND = 3
 
 
-def start_jax() -> None:
-    """Use all cores, and keep compiled programs in the user's cache, so that a second run starts fast."""
+def start_jax(double: bool = False) -> None:
+    """Use all cores, and keep compiled programs in the user's cache, so that a second run starts fast.
+
+    With `double`, numbers have double precision.
+    """
     import jax
+
+    if double:
+        jax.config.update("jax_enable_x64", True)
 
     jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
