@@ -1,13 +1,18 @@
 """The book's exercises: every number that has a reference agrees with it, and the report is as promised."""
 
 import importlib
+import json
 
+import numpy as np
 import pytest
 
-from confrere.reproduce.book import ASSIGNMENTS, run_assignments
+import confrere as cf
+from confrere.reproduce.book import ASSIGNMENTS, fl_algorithms, run_assignments
 from confrere.reproduce.book.numbers import Reference, flat
+from confrere.reproduce.book.stations import split_stations
+from tests.test_cli import confrere
 
-SLOW = {"flavours"}  # mixtures of 207 stations
+SLOW = {"flavours", "flavours-2025", "graph-learning"}  # mixtures of 207 stations
 
 
 def module_of(name):
@@ -40,3 +45,58 @@ def test_a_number_agrees_to_six_digits_or_to_those_that_are_printed():
     assert not Reference(33.5468, 33.728273).verdict(33.5468)
     assert Reference(12.17, within=(12, 14)).verdict(13.9)
     assert Reference().verdict(1.0) is None
+
+
+def test_the_report_has_the_promised_shape(shared_data, tmp_path):
+    done = confrere("reproduce", "book", "--assignment", "fl-algorithms", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    numbers = report["assignments"]["fl-algorithms"]
+    assert set(numbers) == {"fedgd", "fedsgd"}
+    assert set(numbers["fedsgd"]) == {"train", "validation", "published"}
+    assert numbers["fedgd"]["published"] == pytest.approx(
+        [numbers["fedgd"][k] for k in ("train", "validation")], rel=1e-11
+    )
+    assert report["references"]["fl-algorithms"]["fedgd.train"]["printed"] == 21.0652777154
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fedsgd_takes_consecutive_batches_and_divides_by_ten(shared_data, x64):
+    stations = split_stations(1)
+    problem = fl_algorithms.problem_of(stations)
+    L, W = problem.network.laplacian().toarray(), np.zeros((problem.n, problem.d))
+    for k in range(25):
+        g = np.zeros_like(W)
+        for i, (X, y) in enumerate(zip(stations.X, stations.y, strict=True)):
+            first = 10 * (k % -(-len(y) // 10))
+            rows, labels = X[first : first + 10], y[first : first + 10]
+            g[i] = 2 / 10 * rows.T @ (rows @ W[i] - labels)
+        W = W - 0.1 * (g + 2 * 0.5 * L @ W)
+    found = cf.networks.fedsgd(problem, lr=0.1, batch=10, iterations=25, order="cyclic").W
+    np.testing.assert_allclose(found, W, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_every_assignment_runs_in_one_command(shared_data, tmp_path):
+    done = confrere("reproduce", "book", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["assignments"]
+    assert tuple(found) == ASSIGNMENTS
+    assert all(isinstance(value, float) for value in found["flavours"].values())
+    assert all({"train", "validation"} <= set(found["graph-learning"][way]) for way in ("mean", "gmm", "gradient"))
+    trust = found["trustworthy-2025"]
+    assert 0 < trust["iterations_explainable"] < trust["iterations"]
+
+
+def test_trees_that_are_coupled_predict_better_than_alone(shared_data):
+    found = module_of("fl-algorithms-2025").run()
+    assert found["fedrelax"]["validation"] < found["local"]["validation"]
+
+
+def test_an_unknown_assignment_and_missing_data_are_told(tmp_path):
+    done = confrere("reproduce", "book", "--assignment", "poetry")
+    assert done.returncode == 2
+    assert "ml-basics" in done.stderr
+    done = confrere("reproduce", "book", "--assignment", "ml-basics", without_data=True)
+    assert done.returncode == 3
+    assert "fmi_weather/FMI_data.csv" in done.stderr

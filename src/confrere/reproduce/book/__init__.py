@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 ASSIGNMENTS = (
-    "ml-basics", "gradient-methods", "flavours", "ml-basics-2025", "ml-to-fl-2025",
+    "ml-basics", "gradient-methods", "design-principle", "fl-algorithms", "flavours", "graph-learning", "trustworthy",
+    "ml-basics-2025", "ml-to-fl-2025", "design-principle-2025", "fl-algorithms-2025", "flavours-2025",
+    "trustworthy-2025",
 )  # fmt: skip
 
 
