@@ -3,11 +3,12 @@
 import importlib
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 import confrere as cf
-from confrere.reproduce.book import ASSIGNMENTS, fl_algorithms, run_assignments
+from confrere.reproduce.book import ASSIGNMENTS, figures, fl_algorithms, run_assignments
 from confrere.reproduce.book.numbers import Reference, flat
 from confrere.reproduce.book.stations import split_stations
 from tests.test_cli import confrere
@@ -78,7 +79,7 @@ def test_fedsgd_takes_consecutive_batches_and_divides_by_ten(shared_data, x64):
 
 @pytest.mark.slow
 def test_every_assignment_runs_in_one_command(shared_data, tmp_path):
-    done = confrere("reproduce", "book", "--json", cwd=tmp_path)
+    done = confrere("reproduce", "book", "--json", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["assignments"]
     assert tuple(found) == ASSIGNMENTS
@@ -86,6 +87,39 @@ def test_every_assignment_runs_in_one_command(shared_data, tmp_path):
     assert all({"train", "validation"} <= set(found["graph-learning"][way]) for way in ("mean", "gmm", "gradient"))
     trust = found["trustworthy-2025"]
     assert 0 < trust["iterations_explainable"] < trust["iterations"]
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == [
+        "book-map.png",
+        "book-objective.png",
+        "book.html",
+    ]
+    page = (tmp_path / "here" / "book.html").read_text(encoding="utf-8")
+    assert all(f"<h2>{name}</h2>" in page for name in ASSIGNMENTS)
+    assert 'src="http' not in page
+
+
+@pytest.mark.slow
+def test_the_map_has_every_station_and_edge_and_one_scale_of_colours(shared_data, x64):
+    stations = split_stations(1)
+    figure = figures.map_figure(stations)
+    places, by_data = figure.axes[:2]
+    for axis in (places, by_data):
+        points = axis.collections[1]
+        np.testing.assert_array_equal(points.get_offsets(), stations.coordinates[:, ::-1])
+    assert len(places.collections[0].get_segments()) == len(fl_algorithms.problem_of(stations).network.edges)
+    assert places.collections[1].get_clim() == by_data.collections[1].get_clim()
+    errors = [abs(v - y.mean()) for v, y in zip(places.collections[1].get_array(), stations.y_validation, strict=True)]
+    assert np.median(errors) < 1.5  # personal predictions follow the station's own temperatures
+    plt.close(figure)
+
+
+@pytest.mark.slow
+def test_no_algorithm_goes_below_the_minimum_and_all_come_nearer(shared_data, x64):
+    problem = fl_algorithms.problem_of(split_stations(1))
+    least = problem.objective(problem.solve(tol=1e-12))
+    for name, run in figures.runs(problem).items():
+        above = run.objective / least - 1
+        assert above.min() > -1e-9, name
+        assert above[-1] < 0.5 * above[0], name
 
 
 def test_trees_that_are_coupled_predict_better_than_alone(shared_data):

@@ -2,25 +2,31 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from confrere.cli.common import console, for_people, start_jax
-from confrere.cli.reproduce import Json, Quiet, run_and_tell
+from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax, status
+from confrere.cli.reproduce import Json, Quiet, drawing_into
 from confrere.reproduce.book.numbers import Reference, flat
 
 
 def book(
     assignment: Annotated[str, typer.Option(help="The name of one assignment, or all.")] = "all",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for a page and figures (by default confrere-report with all; none with --json)."),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """The exercises of "Federated Learning: From Theory to Practice" on the weather stations of Finland.
 
     Every number is printed beside what the author's notebook printed, in double precision. The weather is read from
-    CONFRERE_DATA/fmi_weather. Without --assignment all of them run, in a minute or two.
+    CONFRERE_DATA/fmi_weather. Without --assignment all of them run, in about a minute, and the stations' networks and
+    the progress of every algorithm are drawn.
     """
     with for_people():
         from confrere.reproduce.book import ASSIGNMENTS, run_assignments
@@ -29,8 +35,20 @@ def book(
             raise typer.BadParameter(f"{assignment!r} is none of all, {', '.join(ASSIGNMENTS)}")
         start_jax(double=True)
         names = ASSIGNMENTS if assignment == "all" else (assignment,)
-        with needing_sklearn():
-            run_and_tell("Assignments", lambda progress: run_assignments(names, progress), show, json, quiet)
+        with needing_sklearn(), progress_bar("Assignments", hidden=quiet or json) as progress:
+            report = run_assignments(names, progress)
+        if json:
+            print_json(report)
+        else:
+            show(report)
+        if out is not None or (assignment == "all" and not json):
+            folder = out or Path("confrere-report")
+            with status("Drawing the figures", hidden=quiet or json), drawing_into(folder):
+                from confrere.reproduce.book.figures import draw
+
+                page = draw(report, folder)
+            if not json:
+                print(f"Figures: {page}")
 
 
 @contextlib.contextmanager

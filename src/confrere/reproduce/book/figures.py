@@ -1,0 +1,154 @@
+"""The stations on the map, with networks and personal predictions, and how fast the algorithms minimise GTVMin.
+
+Both are of the assignment on FL algorithms: linear models, alpha = .5. The map shows, for every station, what its own
+model predicts for its validation rows, on average; on the left stations are joined with the three nearest, on the right
+with the three whose gradients are nearest (graph learning III).
+"""
+
+import base64
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.figure import Figure
+
+from confrere.networks import (
+    GTVMin,
+    Network,
+    Run,
+    accelerated_fedgd,
+    async_fedgd,
+    fedavg,
+    fedgd,
+    fedrelax,
+    fedsgd,
+)
+from confrere.reproduce.book.fl_algorithms import BATCH, NEIGHBOURS, RATE, SPLIT, coupled, problem_of
+from confrere.reproduce.book.numbers import Reference, flat
+from confrere.reproduce.book.representations import gradients
+from confrere.reproduce.book.stations import Stations, split_stations
+from confrere.reproduce.figures import outside_legend, save
+from confrere.reproduce.page import html_page
+
+ITERATIONS = 1000
+STRETCH = 2.2  # a degree of latitude is so much longer than one of longitude at 63 degrees north
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
+
+INTRODUCTION = """\
+<p>Weather stations of Finland are the nodes of a network; each has a linear model of its own, coupled with those of its
+neighbours. Every number stands beside what the author's notebook printed; where that was run with an older file, the
+number of another program on the present file stands beside it.</p>
+<p>Data: Finnish Meteorological Institute, CC BY 4.0.</p>
+"""
+PICTURE = """\
+<figure><img src="data:image/png;base64,{data}" alt="{title}" style="max-width:100%"><figcaption>{title}</figcaption>
+</figure>
+"""
+
+
+def draw(report: Mapping[str, Any], folder: Path) -> Path:
+    """Write both figures, and a page with them and the tables of a report; returns the page."""
+    stations = split_stations(SPLIT)
+    pictures = {
+        "The network by place and the learnt one, with every station's own predictions": save(
+            map_figure(stations), folder / "book-map.png"
+        ),
+        "The objective of GTVMin above its minimum, iteration by iteration": save(
+            objective_figure(problem_of(stations)), folder / "book-objective.png"
+        ),
+    }
+    images = [
+        PICTURE.format(title=escape(title), data=base64.b64encode(path.read_bytes()).decode())
+        for title, path in pictures.items()
+    ]
+    tables = [table(name, numbers, report["references"][name]) for name, numbers in report["assignments"].items()]
+    path = folder / "book.html"
+    body = INTRODUCTION + "".join(images) + "".join(tables)
+    path.write_text(html_page("The book's exercises on the weather stations of Finland", body), encoding="utf-8")
+    return path
+
+
+def table(name: str, numbers: Any, references: Mapping[str, Any]) -> str:
+    """One assignment's numbers beside their references."""
+    head = "".join(f"<th scope='col'>{title}</th>" for title in ("", "ours", "notebook", "present file"))
+    rows = []
+    for path, value in flat(numbers):
+        reference = Reference(**references[path]) if path in references else Reference()
+        cells = [f"{value:.8g}", *("" if known is None else f"{known:.12g}" for known in reference[:2])]
+        rows.append(
+            f"<tr><th scope='row'>{escape(path)}</th>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+        )
+    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f"<h2>{escape(name)}</h2><div class='scroll'>{body}</div>"
+
+
+def map_figure(stations: Stations) -> Figure:
+    """Two maps: stations joined by place, and by what their data say."""
+    networks = {
+        "joined with the three nearest": Network.nearest(stations.coordinates, NEIGHBOURS),
+        "joined with the three of nearest gradients": Network.nearest(gradients(), NEIGHBOURS),
+    }
+    shown = {title: (net, predictions(stations, net)) for title, net in networks.items()}
+    every = np.concatenate([values for _, values in shown.values()])
+    figure, axes = plt.subplots(1, 2, figsize=(10, 8), sharex=True, sharey=True, layout="constrained")
+    maps: list[PathCollection] = []
+    for axis, (title, (network, values)) in zip(axes, shown.items(), strict=True):
+        maps.append(one_map(axis, stations.coordinates, network, values, (every.min(), every.max())))
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel("longitude (degrees)")
+    axes[0].set_ylabel("latitude (degrees)")
+    figure.colorbar(maps[0], ax=axes, label="mean prediction of the station's own model (°C)", shrink=0.6)
+    figure.suptitle("Weather stations of Finland: 207 personal models, coupled along a network")
+    return figure
+
+
+def predictions(stations: Stations, network: Network) -> np.ndarray:
+    """The mean prediction of every station's model for its validation rows [n]."""
+    W = coupled(stations, network).solve()
+    return np.array([float((X @ w).mean()) for X, w in zip(stations.X_validation, W, strict=True)])
+
+
+def one_map(
+    axis: Axes, coordinates: np.ndarray, network: Network, values: np.ndarray, limits: tuple[float, float]
+) -> PathCollection:
+    """Edges as lines, stations as points in the colour of their predictions."""
+    places = coordinates[:, ::-1]
+    axis.add_collection(
+        LineCollection(list(places[network.edges]), colors="#777777", linewidths=0.5, alpha=0.6, zorder=1)
+    )
+    axis.set_aspect(STRETCH)
+    return axis.scatter(
+        *places.T, c=values, s=26, cmap="viridis", vmin=limits[0], vmax=limits[1], edgecolors="white", linewidths=0.4
+    )
+
+
+def runs(problem: GTVMin) -> dict[str, Run]:
+    """Every algorithm on one problem."""
+    many: dict[str, Any] = {"iterations": ITERATIONS}
+    return {
+        f"FedGD, lr {RATE:g}": fedgd(problem, lr=RATE, **many),
+        f"FedSGD, batches of {BATCH}": fedsgd(problem, lr=RATE, batch=BATCH, **many),
+        "FedRelax": fedrelax(problem, **many),
+        "asynchronous FedGD, half active, delay 3": async_fedgd(problem, lr=RATE / 2, activation=0.5, delay=3, **many),
+        "accelerated FedGD (Nesterov)": accelerated_fedgd(problem, **many),
+        "accelerated FedGD (Chebyshev)": accelerated_fedgd(problem, method="chebyshev", **many),
+        "FedAvg, one model for all": fedavg(problem, eta=RATE, **many),
+    }
+
+
+def objective_figure(problem: GTVMin) -> Figure:
+    """How far the objective is above its minimum, as a share of it."""
+    least = problem.objective(problem.solve(tol=1e-12))
+    figure, axis = plt.subplots(figsize=(8, 5.6), layout="constrained")
+    for (title, run), colour in zip(runs(problem).items(), COLOURS, strict=True):
+        axis.loglog(np.arange(1, run.iterations + 1), run.objective / least - 1, color=colour, label=title)
+    axis.set_xlabel("iteration")
+    axis.set_ylabel("objective above the minimum, as a share of it")
+    outside_legend(figure, [axis], columns=2)
+    figure.suptitle("GTVMin on 207 weather stations")
+    return figure
