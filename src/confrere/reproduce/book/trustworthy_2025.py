@@ -6,7 +6,8 @@ test rows; they are the labels times 1 + u, with one u between -.01 and .01 per 
 
 The attack: Bob (station 177) gives up his loss and all his edges but one, with Alice (station 81), so that his model
 follows hers. 1000 iterations more with alpha = 10 and the learning rate .001 begin where FedGD stopped, Bob at normal
-weights, 20 times. The notebook finds the two within .03 of each other.
+weights, 20 times. The notebook finds the two within .03 of each other; where its iterations begin is not known, and
+this beginning was chosen, of several, because it gives that: from 0 or from random models they end .06 to .11 apart.
 """
 
 from typing import Any
