@@ -7,6 +7,7 @@ from pathlib import Path
 import hypothesis
 import jax
 import pytest
+from _pytest.doctest import DoctestItem
 
 hypothesis.settings.register_profile("confrere", deadline=None, derandomize=True, print_blob=False)
 hypothesis.settings.load_profile("confrere")
@@ -27,15 +28,44 @@ def few_programs_at_a_time():
         jax.clear_caches()
 
 
+NO_DATA = "CONFRERE_DATA names no folder with the data sets that this needs"
+OUTSIDE = ("data.mnist(", "data.fmi", "reproduce waffle", "reproduce book")  # what reads data that the package lacks
+
+
+def data_folder() -> Path | None:
+    """The folder of real data, if there is one."""
+    folder = Path(os.environ.get("CONFRERE_DATA") or "absent")
+    return folder if folder.is_dir() else None
+
+
+def in_ci() -> bool:
+    """Whether nothing may be missing."""
+    return os.environ.get("CI") == "true"
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data; its absence is a reason to skip, but a failure in CI."""
-    folder = os.environ.get("CONFRERE_DATA")
-    if folder and Path(folder).is_dir():
-        return Path(folder)
-    if os.environ.get("CI") == "true":
-        pytest.fail("CONFRERE_DATA must name the folder of data sets in CI")
-    pytest.skip("CONFRERE_DATA names no folder: the tests on the authors' own run need it")
+    folder = data_folder()
+    if folder is not None:
+        return folder
+    if in_ci():
+        pytest.fail(NO_DATA)
+    pytest.skip(NO_DATA)
+
+
+def reads_outside_data(text: str) -> bool:
+    """Whether an example or a command needs the folder of real data."""
+    return any(words in text for words in OUTSIDE)
+
+
+def pytest_collection_modifyitems(items):
+    """Examples in docstrings cannot ask for a folder: where there is none, those that read it are skipped."""
+    if data_folder() is not None or in_ci():
+        return
+    for item in items:
+        if isinstance(item, DoctestItem) and reads_outside_data(item.dtest.docstring):
+            item.add_marker(pytest.mark.skip(NO_DATA))
 
 
 @pytest.fixture

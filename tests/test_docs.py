@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import reads_outside_data
+
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial.md"  # its blocks belong together, and are run in order
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page != TUTORIAL]
@@ -30,7 +32,9 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page.name for page in PAGES])
-def test_python_on_a_page_runs(page, capsys, tmp_path, monkeypatch):
+def test_python_on_a_page_runs(page, capsys, tmp_path, monkeypatch, request):
+    if any(name == page and reads_outside_data(text) for name, text in blocks("python")):
+        request.getfixturevalue("shared_data")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     promised: list[str] = []
@@ -44,7 +48,9 @@ def test_python_on_a_page_runs(page, capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith("confrere")])
-def test_commands_on_the_pages_run(command, tmp_path):
+def test_commands_on_the_pages_run(command, tmp_path, request):
+    if reads_outside_data(command):
+        request.getfixturevalue("shared_data")
     words = command.split()
     program = Path(sys.executable).with_name(words[0])
     done = subprocess.run([program, *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -354,3 +354,15 @@ def test_the_last_message_of_a_silent_silo_stands_in_and_one_never_heard_does_no
     np.testing.assert_allclose(inbox.mass, [1, 1, 2])
     np.testing.assert_allclose(mixed.mass, [1, 0, 2])  # the weight of those who spoke
     np.testing.assert_array_equal(state[2], [1, 0, -1])
+
+
+def test_extreme_eigenvalues_of_a_large_problem_are_those_of_its_matrix():
+    rng = np.random.default_rng(0)
+    net = cf.networks.Network.nearest(rng.normal(size=(150, 2)), 3)
+    X = rng.normal(size=(150, 6, 10)) * np.logspace(0, 2, 10)  # scales that differ, and fewer rows than features
+    p = cf.networks.GTVMin(net, alpha=0.5, X=list(X), y=list(rng.normal(size=(150, 6))))
+    Q = np.kron(0.5 * net.laplacian().toarray(), np.eye(10)).reshape(150, 10, 150, 10)
+    for i, rows in enumerate(X):
+        Q[i, :, i] += rows.T @ rows / 6
+    values = np.linalg.eigvalsh(Q.reshape(1500, 1500))
+    np.testing.assert_allclose(cf.networks.extreme_eigenvalues(p), values[[0, -1]], rtol=1e-6)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from confrere.networks import GTVMin, Network, bounds, fedgd
+from confrere.networks import GTVMin, Network, bounds, extreme_eigenvalues, fedgd
 from confrere.reproduce.book.numbers import Reference, both
 from confrere.reproduce.book.stations import errors, split_stations
 
@@ -31,22 +31,13 @@ def run() -> dict[str, Any]:
     problem = GTVMin(network, alpha=ALPHA, X=stations.X, y=stations.y)
     start = np.random.RandomState(SEED).uniform(-1, 1, (problem.n, problem.d))
     ended = fedgd(problem, lr=RATE, iterations=ITERATIONS, start=start)
-    eigenvalues = np.linalg.eigvalsh(system(stations.X, network))
+    smallest, largest = extreme_eigenvalues(problem)
     return {
         "edges": len(network.edges),
         "components": len(network.components()),
         "fedgd": errors(stations, ended.W),
         "exact": errors(stations, problem.solve(tol=1e-12)),
-        "smallest_eigenvalue": float(eigenvalues[0]),
-        "largest_eigenvalue": float(eigenvalues[-1]),
+        "smallest_eigenvalue": smallest,
+        "largest_eigenvalue": largest,
         "largest_bound": bounds.upper_eigenvalue(problem),
     }
-
-
-def system(X: list[np.ndarray], network: Network) -> np.ndarray:
-    """The matrix of all unknowns (5.2), dense: the blocks X_i'X_i / m_i and alpha L."""
-    n, d = len(X), X[0].shape[1]
-    Q = np.kron(ALPHA * network.laplacian().toarray(), np.eye(d)).reshape(n, d, n, d)
-    for i, rows in enumerate(X):
-        Q[i, :, i] += rows.T @ rows / len(rows)
-    return Q.reshape(n * d, n * d)
