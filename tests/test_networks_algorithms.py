@@ -366,3 +366,15 @@ def test_extreme_eigenvalues_of_a_large_problem_are_those_of_its_matrix():
         Q[i, :, i] += rows.T @ rows / 6
     values = np.linalg.eigvalsh(Q.reshape(1500, 1500))
     np.testing.assert_allclose(cf.networks.extreme_eigenvalues(p), values[[0, -1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["nesterov", "chebyshev"])
+def test_acceleration_gains_where_the_smallest_eigenvalue_is_zero(method):
+    rng = np.random.default_rng(0)
+    net = Network.nearest(rng.normal(size=(40, 2)), 3)
+    X = rng.normal(size=(40, 8, 4)) * [1.0, 1.0, 0.1, 0.0]  # nobody knows the last feature
+    p = GTVMin(net, alpha=0.1, X=list(X), y=list(X @ [1.0, -1.0, 5.0, 0.0]))
+    high = cf.networks.extreme_eigenvalues(p)[1]
+    plain = cf.networks.fedgd(p, lr=1 / (2 * high), iterations=60).objective
+    quick = cf.networks.accelerated_fedgd(p, iterations=60, method=method).objective
+    assert quick[-1] < plain[-1] / 2
