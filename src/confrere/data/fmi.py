@@ -11,13 +11,15 @@ the day after. `weather_data.csv`: the 720 hours of April 2023 at one station.
 import json
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
-import polars as pl
 
 from confrere.data.fetch import DataNotFound, check_file, data_folder
 from confrere.data.silos import Silos
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Edition = Literal["2024", "2025"]
 FILES = {
@@ -93,7 +95,7 @@ def rows_of(edition: Edition) -> Rows:
 @cache
 def hourly_rows(path: Path) -> Rows:
     """Temperatures by place and time."""
-    table = pl.read_csv(path)
+    table = table_in(path)
     time = table["Timestamp"].str.to_datetime("%Y-%m-%d %H:%M:%S").dt
     parts = {"latitude": table["Latitude"], "longitude": table["Longitude"], "year": time.year(),
              "month": time.month(), "day": time.day(), "hour": time.hour(), "minute": time.minute()}  # fmt: skip
@@ -104,12 +106,12 @@ def hourly_rows(path: Path) -> Rows:
 @cache
 def daily_rows(path: Path) -> Rows:
     """The extremes of five days and the next day's highest temperature; the five are written as text."""
-    table = pl.read_csv(path)
+    table = table_in(path)
     X = np.array([[json.loads(text) for text in table[which]] for which in ("Tmax", "Tmin")], float)  # [2, rows, 5]
     return with_stations(table["Name"], table, np.concatenate(list(X), axis=1), table["y_Tmax"].to_numpy())
 
 
-def with_stations(names: pl.Series, table: pl.DataFrame, X: np.ndarray, y: np.ndarray) -> Rows:
+def with_stations(names: "pl.Series", table: "pl.DataFrame", X: np.ndarray, y: np.ndarray) -> Rows:
     """Number the stations in order of first appearance; each is where its first row says."""
     found = names.unique(maintain_order=True).to_list()
     place = {name: i for i, name in enumerate(found)}
@@ -121,14 +123,21 @@ def with_stations(names: pl.Series, table: pl.DataFrame, X: np.ndarray, y: np.nd
 
 def kustavi_hours() -> Hours:
     """What was measured at Kustavi Isokari in April 2023: ten columns, the first of them the mean temperature."""
-    table = pl.read_csv(weather_file("weather_data.csv"), infer_schema=False)
+    table = table_in(weather_file("weather_data.csv"), infer_schema=False)
     texts = zip(*(table[name] for name in ("Year", "Month", "Day", "Time [Local time]")), strict=True)
     times = np.array(
         [f"{year}-{int(month):02}-{int(day):02}T{hour}" for year, month, day, hour in texts], "datetime64[m]"
     )
     columns = tuple(table.columns[5:])
-    values = table.select(pl.col(columns).cast(float, strict=False).fill_null(0.0)).to_numpy()
+    values = table.select(columns).cast(dict.fromkeys(columns, float), strict=False).fill_null(0.0).to_numpy()
     return Hours(times, columns, values)
+
+
+def table_in(path: Path, infer_schema: bool = True) -> "pl.DataFrame":
+    """The table in a file; polars is loaded when there is one to read."""
+    import polars as pl
+
+    return pl.read_csv(path, infer_schema=infer_schema)
 
 
 def weather_file(name: str) -> Path:
