@@ -27,9 +27,10 @@ inside, the splits do not tell the method from training alone."""
 def page_of(report: dict[str, Any]) -> Iterator[str]:
     """The page, paragraph by paragraph."""
     yield HEAD.format(alone=report["alone"])
-    yield f"```text\nconfrere reproduce methods --seeds {report['seeds']}\n```"
+    command = f"confrere reproduce methods --seeds {report['seeds']} --store cells --json > bench/methods.json"
+    yield f"```text\n{command}\n```"
     versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    yield f"{report['date']}; {versions}."
+    yield f"Written on {report['written']}; {versions}."
     for name, (header, rows) in every_method_tables(report):
         yield f"## {name}"
         yield table(header[0], header[1:], [(method, cells) for method, *cells in rows])

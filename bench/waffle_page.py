@@ -57,6 +57,7 @@ def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
     """One table, with the command that makes it."""
     data, model, agents, rows, rounds, lr, width = group
     cells: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+    refuse_doubles(runs)
     for run in runs:
         cells[run.about["method"], run.about["setting"]["distribution"]].append(run.cell)
     seeds = sorted({run.about["setting"]["seed"] for run in runs})
@@ -74,6 +75,16 @@ def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
     return "\n\n".join(
         [title, f"```text\n{command}\n```", said, *tables(data if model in PAPERS else "", cells, methods)]
     )
+
+
+def refuse_doubles(runs: Sequence[Run]) -> None:
+    """Two cells of one method, distribution and seed were made with other numbers, and must not be averaged."""
+    seen: set[tuple[Any, ...]] = set()
+    for run in runs:
+        which = run.about["method"], run.about["setting"]["distribution"], run.about["setting"]["seed"]
+        if which in seen:
+            raise ValueError(f"there are two cells of {', '.join(map(str, which))}: remove the one that is out of date")
+        seen.add(which)
 
 
 def tables(data: str, cells: dict[tuple[str, str], list[Cell]], methods: Sequence[str]) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from confrere.reproduce.waffle.published import published
 from confrere.reproduce.waffle.setting import DISTRIBUTIONS, Setting, check, silos_of
 from tests.test_cli import confrere
 
+BENCH = Path(__file__).resolve().parents[1] / "bench"
 TINY = Setting(agents=3, rows=20, rounds=2, lr=0.01)
 
 
@@ -104,7 +106,7 @@ def test_networks_have_bounded_corrections_and_a_smaller_penalty():
     bounded = {name: recipe.static["bounded"] for name, recipe in made.items()}
     assert bounded == {
         "scaffold": False, "waffle": True, "scaffold_bounded": True, "waffle_literal": False,
-        "waffle_untempered": False, "waffle_raw": True,
+        "waffle_untempered": False, "waffle_unbounded": False, "waffle_raw": True,
     }  # fmt: skip
     assert not METHODS["waffle"](TINY).static["bounded"]
     penalties = [METHODS["weight_erosion"](one).hyper["p_d"] for one in (TINY, deep)]
@@ -126,6 +128,18 @@ def test_settings_that_mean_nothing_are_refused():
 
 
 @pytest.mark.usefixtures("shared_data")
+def test_the_page_refuses_two_cells_of_one_seed(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    from waffle_page import Run, refuse_doubles
+
+    runs = [
+        Run({"method": "fedavg", "setting": {"distribution": "B", "seed": seed}}, curve(0.1, 0.2)) for seed in (1, 2)
+    ]
+    refuse_doubles(runs)
+    with pytest.raises(ValueError, match="two cells of fedavg, B, 1"):
+        refuse_doubles([*runs, runs[0]])
+
+
 def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
     store = Store(tmp_path)
     first = table.run_table(TINY, ["B"], ["local", "fedavg"], [1], store)

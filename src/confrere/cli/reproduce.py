@@ -229,8 +229,8 @@ def methods(
 ) -> None:
     """Every method on real silos, each tuned: groups of Titanic passengers, and four hospitals.
 
-    Heart disease is read from CONFRERE_DATA, else downloaded. Differences are with training alone at its best. With 10
-    splits about a quarter of an hour on two cores; with --store it may be interrupted.
+    Heart disease is read from CONFRERE_DATA, else downloaded. Differences are with training alone at its best. Ten
+    splits take about a quarter of an hour on two cores; with --store it may be interrupted.
     """
     with for_people():
         start_jax()

@@ -53,8 +53,8 @@ def every_method(
     for i, setting in enumerate(REAL_CELLS):
         whole = None if progress is None else stage(progress, i, len(REAL_CELLS))
         found[setting.name] = of_setting(compare(setting, seeds, whole, store))
-    made = {"date": datetime.date.today().isoformat(), "versions": versions()}
-    return {"seeds": seeds, "alone": ALONE, "settings": found, **made}
+    written = {"written": datetime.date.today().isoformat(), "versions": versions()}
+    return {"seeds": seeds, "alone": ALONE, "settings": found, **written}
 
 
 def of_setting(result: StudyResult) -> dict[str, Any]:

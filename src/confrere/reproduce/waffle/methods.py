@@ -59,6 +59,7 @@ TABLE_1: Mapping[str, Method] = {
 
 FURTHER: Mapping[str, Method] = {
     "scaffold_bounded": lambda s: algorithms.scaffold(**training(s), **s.momentum, bounded=True),
+    "waffle_unbounded": lambda s: waffle(s, bounded=False),
     "waffle_literal": lambda s: waffle(s, variate="literal", bounded=False),
     "waffle_untempered": lambda s: waffle(s, variate="untempered", bounded=False),
     "waffle_raw": lambda s: waffle(s, distance="raw"),
