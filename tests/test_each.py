@@ -45,9 +45,10 @@ def test_one_device_is_no_mesh():
 
 
 ON_TWO_DEVICES = """
-import json, jax
+import importlib, json, jax
 jax.config.update("jax_num_cpu_devices", 2)
-import numpy as np, confrere as cf, confrere.simulate as host
+import numpy as np, confrere as cf
+host = importlib.import_module("confrere.simulate")  # the module, where cf.simulate is the function
 from tests.helpers import two_class_silos
 silos = two_class_silos((20, 12, 8, 16)).split(0.25, validation=0.25, seed=1)
 model = cf.models.mlp([4])
@@ -59,6 +60,7 @@ for name, recipe in recipes.items():
         for serial, host.SHARD_BYTES in ((False, 1 << 40), (True, 0)):
             runs.append(cf.simulate(recipe, model._replace(serial=serial), silos, rounds=3, user=user))
         one, two = runs
+        assert [len(jax.tree.leaves(h.state.private)[0].sharding.device_set) for h in runs] == [1, 2]
         loss = np.abs(one.loss - two.loss).max()
         models = max(np.abs(a - b).max() for a, b in zip(*(jax.tree.leaves(h.models) for h in runs)))
         scores = max(np.abs(getattr(one, of)["log_loss"] - getattr(two, of)["log_loss"]).max()
