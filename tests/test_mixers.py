@@ -181,8 +181,8 @@ def test_tempered_hands_out_corrections_as_far_as_a_silo_counts(x64):
     inboxes = run(server(cf.weighted(changing(rows)), x=tempered()), {"x": np.zeros(D)}, {"x": g}, active)
     last, known, held = np.zeros((N, D)), np.zeros(N, bool), np.zeros((N, D))
     for r in range(ROUNDS):
+        last, known = np.where(active[r][:, None], g[r], last), known | active[r]
         if active[r, 0]:
-            last, known = np.where(active[r][:, None], g[r], last), known | active[r]
             alpha = rows[r] * known / rows[r][known].sum()
             held = np.zeros((N, D))
             held[known] = corrections(alpha[known], last[known])

@@ -68,9 +68,10 @@ def controlled(
     def update(inbox, private, data, ctx):
         count, own = private
         x, c = inbox.shared["x"], inbox.shared["c"]
+        correction = c
         if receives == "variate":
-            c = jax.tree.map(lambda c, own: jnp.where(count > 0, c - own, 0), c, own)
-        y, total, steps = trained(x, c, data, count, ctx.key)
+            correction = jax.tree.map(lambda c, own: jnp.where(count > 0, c - own, 0), c, own)
+        y, total, steps = trained(x, correction, data, count, ctx.key)
         if option == "I":
             new = grad(x, everything(data))
         else:
@@ -85,7 +86,10 @@ def controlled(
 
 def shortened(correction: Tree, gradient: Tree) -> Tree:
     """The correction, at most as long as the gradient: both lengths over the whole tree; none for a zero gradient."""
-    ours, limit = (sum(jnp.sum(jnp.square(a)) for a in jax.tree.leaves(tree)) for tree in (correction, gradient))
+    both = jax.tree.leaves((correction, gradient))
+    scale = jnp.stack([jnp.abs(a).max(initial=0) for a in both]).max()  # squares of numbers up to 1 do not overflow
+    scale = jnp.where(scale > 0, scale, 1)
+    ours, limit = (optax.tree.norm(jax.tree.map(lambda a: a / scale, tree)) for tree in (correction, gradient))
     longer = ours > limit
-    factor = jnp.where(longer, jnp.sqrt(limit / jnp.where(longer, ours, 1)), 1)
+    factor = jnp.where(longer, limit / jnp.where(longer, ours, 1), 1)
     return jax.tree.map(lambda a: factor.astype(a.dtype) * a, correction)

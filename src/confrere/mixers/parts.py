@@ -64,23 +64,37 @@ def add() -> Part:
     return Part(init, update)
 
 
-def table() -> Part:
-    """Remember every silo's last value, and hold the weighted mean over all who ever spoke."""
+def memory(held, message):
+    """Who was ever heard [n], and their last values [n]: nobody yet."""
+    return jnp.zeros(silo_count(message), bool), jax.tree.map(jnp.zeros_like, message)
 
-    def init(held, message):
-        return jnp.zeros(silo_count(message), bool), jax.tree.map(jnp.zeros_like, message)
+
+def remember(state, message, ctx):
+    """The memory after a round: what was heard replaces what was known."""
+    known, last = state
+    here = present(ctx)
+    return known | here, rows_where(here, message, last)
+
+
+def weights_over(known: jax.Array, mixed, part: str) -> tuple[jax.Array, jax.Array]:
+    """Weights over all who were ever heard, summing to 1, and their mass."""
+    if mixed.weights is None:
+        raise ValueError(f"{part} needs a rule with weights, such as weighted(...)")
+    return normalise(jnp.where(known, mixed.weights, 0))
+
+
+def table() -> Part:
+    """Remember every silo's last value, and hold the weighted mean over all who ever spoke.
+
+    In a round in which nobody counted, what is held stays; what was heard is remembered.
+    """
 
     def update(mixed, message, held, state, ctx):
-        known, last = state
-        here = present(ctx)
-        last = rows_where(here, message, last)
-        known = known | here
-        if mixed.weights is None:
-            raise ValueError("table() needs a rule with weights, such as weighted(...)")
-        share, mass = normalise(jnp.where(known, mixed.weights, 0))
-        return rows_where((mass > 0) & (mixed.mass > 0), combine_rows(share, last), held), (known, last)
+        known, last = state = remember(state, message, ctx)
+        share, mass = weights_over(known, mixed, "table()")
+        return rows_where((mass > 0) & (mixed.mass > 0), combine_rows(share, last), held), state
 
-    return Part(init, update)
+    return Part(memory, update)
 
 
 def tempered() -> Part:
@@ -93,21 +107,15 @@ def tempered() -> Part:
     where alpha are the weights over the N silos that were ever heard, summing to 1, and the absent count by their last
     value. A silo that hardly counts has hardly a say in c: the full c - c_i would drive it ever further from the
     others, with nothing to call it back. Here a silo is corrected as far as it counts, and fully once it has an equal
-    share. The corrections cancel over those who are averaged (sum_i alpha_i s_i (c - c_i) = 0); with equal weights they
-    are SCAFFOLD's, and a silo that counts alone is not corrected, nor is one that was never heard. A round in which
-    nobody counted changes nothing.
+    share. The corrections cancel over those N silos (sum_i alpha_i s_i (c - c_i) = 0), and so over those who are
+    averaged while nobody is absent; with equal weights they are SCAFFOLD's, and a silo that counts alone is not
+    corrected, nor is one that was never heard. In a round in which nobody counted, corrections stay; what was heard is
+    remembered.
     """
 
-    def init(held, message):
-        return jnp.zeros(silo_count(message), bool), jax.tree.map(jnp.zeros_like, message)
-
     def update(mixed, message, held, state, ctx):
-        if mixed.weights is None:
-            raise ValueError("tempered() needs a rule with weights, such as weighted(...)")
-        known, last = state
-        here = present(ctx)
-        known, last = known | here, rows_where(here, message, last)
-        share, _ = normalise(jnp.where(known, mixed.weights, 0))
+        known, last = state = remember(state, message, ctx)
+        share, _ = weights_over(known, mixed, "tempered()")
         strength = jnp.minimum(1, known.sum() * share)  # [1, n]
         mean = combine_rows(normalise(share * strength)[0], last)
 
@@ -115,6 +123,6 @@ def tempered() -> Part:
             s = strength.reshape(-1, *(1,) * (own.ndim - 1)).astype(own.dtype)
             return s * (c - own)
 
-        return rows_where(mixed.mass > 0, (jax.tree.map(correction, mean, last), (known, last)), (held, state))
+        return rows_where(mixed.mass > 0, jax.tree.map(correction, mean, last), held), state
 
-    return Part(init, update, own=True)
+    return Part(memory, update, own=True)

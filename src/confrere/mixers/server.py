@@ -20,8 +20,9 @@ def server(rule: Rule, deliver: Literal["same", "own", "all"] = "same", **parts:
     if deliver not in ("same", "own", "all"):
         raise ValueError(f"deliver must be 'same', 'own' or 'all', not {deliver!r}")
     delivered = {name: "own" if part.own else deliver for name, part in chosen.items()}
-    for name in (name for name, part in chosen.items() if part.own and deliver != "same"):
-        raise ValueError(f"part {name!r} follows one model for all, but deliver={deliver!r} holds several")
+    every_silos = [name for name, part in chosen.items() if part.own]
+    if every_silos and deliver != "same":
+        raise ValueError(f"part {every_silos[0]!r} follows one model for all, but deliver={deliver!r} holds several")
 
     def hold(how, shared, n):
         if how == "same":
@@ -66,8 +67,10 @@ def server(rule: Rule, deliver: Literal["same", "own", "all"] = "same", **parts:
 
 def axis_of(deliver: str, delivered: dict[str, str]) -> Any:
     """What of the inbox is stacked over silos: all of it, nothing, or some parts."""
-    if deliver == "own" or "own" not in delivered.values():
-        return 0 if deliver == "own" else None
+    if deliver == "own":
+        return 0
+    if "own" not in delivered.values():
+        return None
     return Inbox({name: 0 if how == "own" else None for name, how in delivered.items()}, None)
 
 

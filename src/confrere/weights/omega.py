@@ -12,8 +12,9 @@ personalized federated learning (2021), Algorithm 1 (CalcWeights) and equations 
 Where this goes beyond the paper: before round 1 everybody counted the same (history 1/N). Where all others are equally
 far, or all at distance 0, nobody is nearer than another: everybody counts the same until round 0.95 R. So two silos
 cannot personalise gradually, which is warned of. A silo that is absent is judged by its last known distance; a silo
-never heard has no weight of its own. If the user is absent nothing changes, and no message counts. With Omega = Psi = 1
-the paper speaks of global training, but the farthest silo then has no weight: only Psi -> infinity is uniform.
+never heard has no weight of its own, nor has one whose distance is too large for its precision. If the user is absent
+nothing changes, and no message counts. With Omega = Psi = 1 the paper speaks of global training, but the farthest silo
+then has no weight: only Psi -> infinity is uniform.
 """
 
 import math
@@ -105,6 +106,7 @@ def late(round, rounds) -> jax.Array:
 def shares(distance: jax.Array, heard: jax.Array, user, personal, near) -> jax.Array:
     """Alpha before smoothing [n], summing to 1 over those who were heard: equations (2) and (3)."""
     own = jnp.arange(len(distance)) == user
+    heard = heard & jnp.isfinite(distance)
     others = heard & ~own
     largest = jnp.where(others, distance, -math.inf).max(initial=-math.inf)
     smallest = jnp.where(others, distance, math.inf).min(initial=math.inf)
