@@ -93,6 +93,8 @@ def test_the_weights_behind_a_silos_model_are_those_of_the_model_that_it_trained
     np.testing.assert_array_equal(row_for(weights, 2, per_silo=False), [[10, 0, 20, 0], [0, 0, 20, 0]])
     np.testing.assert_array_equal(row_for(weights, 0, per_silo=False), [[10, 0, 20, 0], [10, 30, 0, 5]])
     np.testing.assert_array_equal(row_for(weights[:, :1], 2, per_silo=False), weights[:, 0])
+    missed = np.concatenate([weights[:1], weights[:1] * [1, 1, 0, 1]])  # silo 2 takes no part in the second round
+    np.testing.assert_array_equal(row_for(missed, 2, per_silo=False), [[10, 0, 20, 0], [10, 0, 0, 0]])
     each = np.arange(9).reshape(1, 3, 3)
     np.testing.assert_array_equal(row_for(each, 1, per_silo=True), [[3, 4, 5]])
 

@@ -50,3 +50,17 @@ def check_counts(**counts: Any) -> None:
         whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         if value is not None and not (whole and int(value) >= 1):
             raise ValueError(f"{name} must be a whole number above 0, not {value!r}")
+
+
+def check_switches(**given: Any) -> None:
+    """Refuse what is neither on nor off."""
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, not {value!r}")
+
+
+def check_word(name: str, given: Any, known: Sequence[str]) -> None:
+    """Refuse a word that means nothing here."""
+    if given not in known:
+        *first, last = map(repr, known)
+        raise ValueError(f"{name} must be {', '.join(first)} or {last}, not {given!r}")

@@ -16,6 +16,7 @@ and a `Rule` that turns n messages into one mean per receiver; most rules are `w
               update: (geometry, state, ctx) -> (W[r, n], state)
     Part      init: (held[r], message[n]) -> state
               update: (mixed, message[n], held[r], state, ctx) -> (held[r], state)
+              (held[n], of a part that is each silo's own)
 
 `shared` and `message` are dicts of named parts with fixed shapes. To a server the part `x` is a
 pseudo-gradient (`x - y_i`, or the gradient itself); the part `told` is said openly, so rules may read it.
@@ -121,7 +122,8 @@ class Mixer(NamedTuple):
     `axis` says what of the inbox is stacked over silos, as `in_axes` of `jax.vmap` does: 0 (everything: each receives
     its own), None (nothing: all receive the same), or a prefix of the inbox with 0 and None at its parts. `sends` is
     False for a mixer that could run inside each silo, because no message counts but its own: nothing then crosses a
-    border. With a `listener` one silo only listens.
+    border. With a `listener` one silo only listens. `own_rows` is True where all receive the same, but each silo mixes
+    it by a row of weights of its own.
     """
 
     init: Callable[[Tree, Tree], tuple[Inbox, Tree]]
@@ -129,7 +131,7 @@ class Mixer(NamedTuple):
     axis: Any = None
     sends: bool = True
     listener: Listener | None = None
-    own_rows: bool = False  # whether all receive the same, but each mixes it by a row of weights of its own
+    own_rows: bool = False
 
     @property
     def per_silo(self) -> bool:

@@ -97,11 +97,14 @@ def as_made(models: Tree) -> Tree:
 def row_for(weights: np.ndarray, user: int, per_silo: bool) -> np.ndarray:
     """Of weights [R, r, n], those behind the user's model [R, n]: its own row, where every silo has one.
 
-    Else the row in which it counts most: the only one or, of several models, the one that it trained.
+    Else the row in which it counts most: the only one or, of several models, the one that it trained; in a round that
+    it missed, the one that it trained before.
     """
     if per_silo:
         return weights[:, user]
-    return weights[np.arange(len(weights)), weights[:, :, user].argmax(axis=1)]
+    rounds, counts = np.arange(len(weights)), weights[:, :, user]
+    took_part = np.maximum.accumulate(np.where(counts.max(axis=1) > 0, rounds, 0))  # the last time
+    return weights[rounds, counts.argmax(axis=1)[took_part]]
 
 
 def join(one: np.ndarray | None, two: np.ndarray | None, skip: int = 0) -> np.ndarray | None:

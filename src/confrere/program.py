@@ -245,7 +245,7 @@ class Traffic(NamedTuple):
     reserved: int  # the part of `down` that only a listener receives
     listens: jax.Array | np.ndarray  # [n] who sends nothing, and receives what is reserved
 
-    def per_silo(self) -> tuple[np.ndarray, np.ndarray]:
+    def by_silo(self) -> tuple[np.ndarray, np.ndarray]:
         """Bytes sent and received, silo by silo [n]."""
         listens, up, down, reserved = np.asarray(self.listens), *map(int, self[:3])
         return np.where(listens, 0, up), np.where(listens, down, down - reserved)

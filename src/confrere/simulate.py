@@ -103,7 +103,7 @@ def simulate(
     outcome = run(setup, (hyper, key, train, test, place), who, state, silos.names, progress)
     done = len(outcome.entries.record.mass)
     sending = who[:done] & (np.array(silos.sizes("train")) > 0)
-    up, down = _traffic(setup, hyper, state, train).per_silo()
+    up, down = _traffic(setup, hyper, state, train).by_silo()
     models = lambda: jax.tree.map(np.asarray, _personal_models(setup, hyper, outcome.state, train))  # noqa: E731
     history = History(
         algorithm=recipe.name, names=silos.names, user=user, static=dict(recipe.static),

@@ -7,7 +7,7 @@ import optax
 from confrere import clients, mixers
 from confrere import weights as weighting
 from confrere.algorithms.common import Shares, recipe_of, shares
-from confrere.checks import check_counts
+from confrere.checks import check_counts, check_switches, check_word
 from confrere.clients.batches import Order, plan_for
 from confrere.clients.controlled import Option, Receives, Sends
 from confrere.clients.sgd import local_optimizer
@@ -37,7 +37,7 @@ def scaffold(
     {'lr': 0.1, 'server_lr': 1.0}
     """
     check_word("option", option, ("I", "II"))
-    check_switch("bounded", bounded)
+    check_switches(bounded=bounded)
     static = {
         "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights, "option": option,
         "bounded": bounded,
@@ -88,7 +88,7 @@ def waffle(
     check_word("option", option, ("I", "II"))
     check_word("variate", variate, get_args(Variate))
     check_word("distance", distance, ("update", "raw"))
-    check_switch("bounded", bounded)
+    check_switches(bounded=bounded)
     if rounds is None:
         raise ValueError("rounds must be a whole number above 0: the rounds of the whole run")
     check_counts(rounds=rounds)
@@ -123,16 +123,3 @@ def _controlled(
     tx = local_optimizer(lr, momentum, weight_decay)
     plan = plan_for(order, batch, steps, epochs)
     return clients.controlled(loss, tx, plan, option, sends, l2, receives, bounded)
-
-
-def check_word(name: str, given: str, known: tuple[str, ...]) -> None:
-    """Refuse a word that means nothing here."""
-    if given not in known:
-        *first, last = map(repr, known)
-        raise ValueError(f"{name} must be {', '.join(first)} or {last}, not {given!r}")
-
-
-def check_switch(name: str, given: bool) -> None:
-    """Refuse what is neither on nor off."""
-    if not isinstance(given, bool):
-        raise ValueError(f"{name} must be True or False, not {given!r}")

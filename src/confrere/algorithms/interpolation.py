@@ -3,7 +3,7 @@
 from confrere import clients, mixers
 from confrere import weights as weighting
 from confrere.algorithms.common import Shares, averaging, recipe_of, shares
-from confrere.checks import check_share
+from confrere.checks import check_share, check_switches
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Recipe, federate, weighted
 
@@ -24,8 +24,7 @@ def apfl(
     {'lr': 0.1, 'alpha': 0.25}
     """
     check_share(alpha=alpha)
-    if not isinstance(adaptive, bool):
-        raise ValueError(f"adaptive must be True or False, not {adaptive!r}")
+    check_switches(adaptive=adaptive)
     static = {
         "adaptive": adaptive, "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights,
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from confrere import clients
 from confrere.algorithms.common import Shares, averaging, recipe_of
-from confrere.checks import check_counts
+from confrere.checks import check_counts, check_switches
 from confrere.clients.batches import Order, plan_for
 from confrere.clients.meta import in_pairs
 from confrere.core import Algorithm, Loss, Recipe, federate
@@ -25,8 +25,7 @@ def per_fedavg(
     {'lr': 0.1, 'inner_lr': 0.05}
     """
     check_counts(inner_steps=inner_steps)
-    if not isinstance(first_order, bool):
-        raise ValueError(f"first_order must be True or False, not {first_order!r}")
+    check_switches(first_order=first_order)
     static = {
         "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights,
         "inner_steps": inner_steps, "first_order": first_order,

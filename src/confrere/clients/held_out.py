@@ -6,10 +6,11 @@ EVERY = 5  # one row in so many is held out
 
 
 def hold_out(data: Block, every: int = EVERY, first: bool = False) -> tuple[Block, Block]:
-    """The rows to train on, and the last (or the first) of `every` rows, to choose on; each packed at the front.
+    """The rows to train on and those to choose on, one in `every`; each packed at the front.
 
-    Of fewer rows the last is none, while the first is there: a single row then trains nothing. Taking them at even
-    distances leaves both parts a share of each class, also where rows are sorted by it.
+    Of rows 0 to 4 with every=5 row 4 is held out or, with `first`, row 0. So a silo of fewer rows chooses on none, or
+    with `first` on one at least, be it the only row it has. Taking them at even distances leaves both parts a share of
+    each class, also where rows are sorted by it.
     """
     m, place = data.y.shape[0], 0 if first else every - 1
     choosing = [k for k in range(m) if k % every == place]
