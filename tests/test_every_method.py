@@ -1,6 +1,7 @@
 """Every method on real silos: what is finished is kept, and the page is written from the report."""
 
 import json
+import re
 from functools import partial
 from pathlib import Path
 
@@ -77,6 +78,17 @@ def test_the_command_keeps_cells_and_the_page_has_its_numbers(tmp_path, monkeypa
     losses = [float(line.split("|")[2]) for line in lines]
     assert losses == sorted(losses)
     assert len(losses) == 2
+
+
+def test_the_page_on_choosing_has_the_numbers_of_the_run():
+    settings = json.loads((BENCH / "methods.json").read_text())["settings"].values()
+    losses = [{name: found["log_loss"]["mean"] for name, found in of.items()} for of in settings]
+    page = (BENCH.parent / "docs" / "choosing.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| `(\w+)`[^|]*" + 3 * r"\| ([\d.]+) \((\d+)\w\w\) " + r"\|$", page, re.MULTILINE)
+    assert len(shown) == 11
+    for name, *told in shown:
+        for of, loss, place in zip(losses, told[::2], told[1::2], strict=True):
+            assert (f"{of[name]:.3f}", sorted(of, key=of.__getitem__).index(name) + 1) == (loss, int(place)), name
 
 
 def test_there_is_a_row_for_every_algorithm():
