@@ -123,6 +123,14 @@ def test_an_isolated_node_has_the_model_of_training_alone():
 # degenerate data
 
 
+def test_a_network_without_an_edge_has_no_variation_and_the_models_of_training_alone():
+    X, y = np.eye(2), [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
+    p = GTVMin(Network.from_edges([], n=2), alpha=1.0, X=[X, X], y=y)
+    np.testing.assert_allclose(p.solve(), y, atol=1e-10)
+    assert p.total_variation(p.solve()) == 0
+    assert p.objective(np.zeros((2, 2))) == pytest.approx((1 + 4) / 2 + (9 + 16) / 2)
+
+
 def test_a_node_without_labels_has_the_weighted_mean_of_its_neighbours():
     X, y = rows_of(5)
     y[2] = None
@@ -299,6 +307,7 @@ def test_blocks_are_multiplied_and_inverted_node_by_node(n, d, x64):
         (lambda: GTVMin(NET, [None] * 3, alpha=1.0).closed_form(), "needs quadratic losses"),
         (lambda: problem().objective(np.zeros((2, 3))), r"must have the shape \(6, 3\)"),
         (lambda: GTVMin(NET, Quadratic(np.ones((3, 2)), np.ones((3, 2)), 0.0), alpha=1.0), "need Q"),
+        (lambda: GTVMin(NET, problem().quadratic, alpha=1.0, X=np.ones((3, 2, 1)), y=np.ones((3, 2))), "not both"),
         (
             lambda: GTVMin(NET, Quadratic(np.tile([[1, 2], [0, 1]], (3, 1, 1)), np.ones((3, 2)), 0.0), alpha=1.0),
             "symmetric",

@@ -59,7 +59,10 @@ def once_each(pairs: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarra
         )
     counts = weights[first] > 0
     kept = key[first][counts]
-    return np.stack([kept // n, kept % n], axis=1).astype(np.int32), weights[first][counts]
+    edges, values = np.stack([kept // n, kept % n], axis=1).astype(np.int32), weights[first][counts]
+    for array in (edges, values):
+        array.flags.writeable = False  # a network is known by them, and keeps what it found of them
+    return edges, values
 
 
 def from_matrix(A: Any) -> tuple[int, np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ By default L_i is the mean squared error (1/m_i) |y_i - X_i w_i|^2 of a linear m
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,6 +48,10 @@ class GTVMin:
         penalty: Any = "squared",
     ):  # fmt: skip
         check_numbers(alpha=alpha)
+        if not isinstance(network, Network):
+            raise TypeError(f"network must be a confrere.networks.Network, not {type(network).__name__}")
+        if isinstance(losses, Quadratic) and (X is not None or y is not None):
+            raise ValueError("give X and y or a Quadratic, not both: each says the losses")
         self.network, self.alpha = network, float(alpha)
         self.norm = isinstance(penalty, str) and penalty == "norm"
         self.strengths = strengths_of(penalty)
@@ -139,7 +144,7 @@ class GTVMin:
         """sum over edges, each once, of A_ij phi(w_i - w_j); without alpha."""
         (i, j), A = self.network.edges.T, self.network.weights
         leaves = [np.asarray(a, float) for a in jax.tree.leaves(W)]
-        gaps = [(a[i] - a[j]).reshape(len(A), -1) for a in leaves]
+        gaps = [(a[i] - a[j]).reshape(len(A), math.prod(a.shape[1:])) for a in leaves]
         squares = [np.square(g) for g in gaps]
         if self.norm:
             return float(A @ np.sqrt(sum(s.sum(axis=1) for s in squares)))
