@@ -10,7 +10,7 @@ import pytest
 
 import confrere as cf
 from confrere.core import Batch
-from confrere.models.convolution import conv, conv_max, max_pool
+from confrere.models.convolution import conv, conv_max, largest, max_pool
 from confrere.models.dla import How, init_tree, tree
 from confrere.models.images import in_pieces
 from confrere.models.norms import init_norm, normalised
@@ -135,21 +135,28 @@ def test_pooling_takes_the_largest_of_four_pixels():
 
 
 @pytest.mark.parametrize(("height", "width", "k"), [(8, 9, 3), (7, 10, 4), (6, 6, 5), (5, 4, 1)])
-def test_the_largest_of_four_results_is_found_in_one_product(height, width, k):
+def test_the_largest_of_four_results_is_found_in_one_product(height, width, k, x64):
     rng = np.random.default_rng(0)
-    x = jnp.asarray(rng.normal(size=(2, height, width, 3)), jnp.float32)
-    w = jnp.asarray(rng.normal(size=(k, k, 2, 4)), jnp.float32)
+    x, w = jnp.asarray(rng.normal(size=(2, height, width, 3))), jnp.asarray(rng.normal(size=(k, k, 2, 4)))
+    towards = jnp.asarray(rng.normal(size=w.shape))
 
     def values(largest):
         def summed(x, w):
             out = largest(x, w)
-            return jnp.sum(out * jnp.cos(jnp.arange(out.size)).reshape(out.shape)), out
+            return jnp.sum(jnp.sin(out) * jnp.cos(jnp.arange(out.size)).reshape(out.shape)), out
 
-        return jax.value_and_grad(summed, (0, 1), has_aux=True)(x, w)
+        slope = jax.grad(lambda w: summed(x, w)[0])  # and how it changes: exact Per-FedAvg asks for that
+        return jax.value_and_grad(summed, (0, 1), has_aux=True)(x, w), jax.jvp(slope, (w,), (towards,))[1]
 
     expected = values(lambda x, w: max_pool(conv(x, w, kernel="lax")))
     for kernel in ("gemm", "lax"):
-        assert far(values(functools.partial(conv_max, kernel=kernel)), expected) < 1e-5
+        assert far(values(functools.partial(conv_max, kernel=kernel)), expected) < 1e-12
+
+
+def test_of_equals_the_first_has_the_gradient():
+    slope = jax.grad(lambda four: jnp.sum(jnp.asarray([2.0, 3.0, 5.0]) * largest(four)))
+    four = jnp.asarray([[1.0, 0.0, 0.0], [1.0, 4.0, 0.0], [1.0, 4.0, 0.0], [0.0, 1.0, 0.0]])
+    assert jnp.array_equal(slope(four), [[2, 0, 5], [0, 3, 0], [0, 0, 0], [0, 0, 0]])
 
 
 def test_lenet5_is_the_same_with_both_kinds_of_convolution():

@@ -29,6 +29,7 @@ from jax.sharding import Mesh, PartitionSpec  # noqa: E402
 
 import confrere as cf  # noqa: E402
 from confrere.data.fetch import DataNotFound  # noqa: E402
+from confrere.models.convolution import in_pairs, largest  # noqa: E402
 from confrere.speed.interleave import medians_ms  # noqa: E402
 from confrere.speed.ours import recipe, start  # noqa: E402
 from confrere.speed.plain_network import FLOP_PER_ROW, LARGE  # noqa: E402
@@ -126,7 +127,7 @@ def pieces(batch: int) -> dict[str, tuple[Callable[..., Any], Any]]:
     loss, params = cf.models.lenet5().loss, start(TASK)
     pictures = normal(1, 28, 28, batch), normal(6, 12, 12, batch)
     sums = normal(4, 6, 12, 12, batch), normal(4, 16, 4, 4, batch)
-    largest = jax.grad(lambda both: sum(jnp.square(x.max(axis=0)).sum() for x in both))
+    slope = jax.grad(lambda both: sum(jnp.square(largest(x)).sum() for x in both))
     products = {
         f"matrix products of the {name}": (
             lambda pairs: [a @ b for a, b in pairs],
@@ -139,7 +140,7 @@ def pieces(batch: int) -> dict[str, tuple[Callable[..., Any], Any]]:
         "loss of the batches": (lambda given: loss(*given), (params, rows)),
         **products,
         "columns under the kernels (im2col)": (lambda both: [columns(x) for x in both], pictures),
-        "largest of four and its gradient": (largest, sums),
+        "largest of four and its gradient": (slope, sums),
     }
 
 
@@ -151,8 +152,9 @@ def with_rows(shape: Shape, batch: int) -> Shape:
 
 def columns(x: jax.Array) -> jax.Array:
     """The pixels under every four places of a kernel of 5 x 5."""
-    h, w = x.shape[1] - 5, x.shape[2] - 5
-    return jnp.stack([x[:, i : i + h : 2, j : j + w : 2] for i in range(6) for j in range(6)])
+    h, w = (x.shape[1] - 4) // 2, (x.shape[2] - 4) // 2
+    pairs = in_pairs(x, h + 2, w + 2)
+    return jnp.stack([pairs[:, :, :, i : i + h, j : j + w] for i in range(3) for j in range(3)])
 
 
 def on_all_devices(work: Callable[..., Any], given: Any, times: int) -> Callable[[], Any]:
