@@ -37,6 +37,7 @@ from confrere.speed.timed_tasks import TASKS, Task, make_data  # noqa: E402
 
 TASK = TASKS["C"]
 AGENTS, AGENT_ROWS = (5, 10, 20, 40), 100
+ROUNDS = 5  # of a run
 SMALL = 120_000  # numbers of an array that may be copied every time, to make the next time depend on the last
 MANY_AGENTS, MANY_ROWS, MOST_GB = 100, 600, 4.0
 
@@ -62,8 +63,8 @@ def section(quick: bool) -> str:
 def profile(task: Task, repeats: int) -> list[str]:
     """A table: whole rounds, then their parts alone, with the operations that they get through."""
     whole = {
-        "a call of `simulate`": ours(task, recipe(task)),
-        "a call of `simulate`, batches in fixed order": ours(task, fixed_order(task)),
+        f"`simulate`, {ROUNDS} rounds": ours(task, recipe(task)),
+        f"`simulate`, {ROUNDS} rounds, batches in fixed order": ours(task, fixed_order(task)),
     }
     parts = whole | {
         f"{name}, alone": on_all_devices(work, array, steps_of(task))
@@ -72,7 +73,7 @@ def profile(task: Task, repeats: int) -> list[str]:
     flops = flops_of(task, list(parts))
     parts["one large matrix product"] = large_product(task)
     flops["one large matrix product"] = round_flops(task)
-    found = medians_ms(parts, repeats)
+    found = {name: ms / ROUNDS if name in whole else ms for name, ms in medians_ms(parts, repeats).items()}
     first = next(iter(found.values()))
     lines = ["| part | ms per round | share | GFLOP/s |", "|---|---|---|---|"]
     for name, ms in found.items():
@@ -92,7 +93,7 @@ def flops_of(task: Task, parts: list[str]) -> dict[str, float]:
         f"matrix products of the {name}, alone": steps_of(task) * len(jax.devices()) * operations(name)
         for name in PRODUCTS
     }
-    whole = (name for name in parts if name.startswith(("a call", "loss and gradient")))
+    whole = (name for name in parts if name.startswith(("`simulate`", "loss and gradient")))
     return products | dict.fromkeys(whole, round_flops(task))
 
 
@@ -108,10 +109,10 @@ def steps_of(task: Task) -> int:
 
 
 def ours(task: Task, algorithm: cf.Recipe) -> Callable[[], Any]:
-    """One round, from silos to the model."""
+    """A run of `ROUNDS` rounds, from silos to the model."""
     silos, params = cf.Silos.from_arrays(zip(*make_data(task), strict=True)), start(task)
     model = cf.models.lenet5()
-    return lambda: cf.simulate(algorithm, model, silos, 1, params=params, metrics=(), record=()).personal(0)
+    return lambda: cf.simulate(algorithm, model, silos, ROUNDS, params=params, metrics=(), record=()).personal(0)
 
 
 def fixed_order(task: Task) -> cf.Recipe:
@@ -189,7 +190,7 @@ def growth(agents: tuple[int, ...], repeats: int) -> list[str]:
     for count in agents:
         task = TASK._replace(silos=count, rows=AGENT_ROWS, steps=AGENT_ROWS // TASK.batch)
         runs[str(count)] = ours(task, recipe(task))
-    found = medians_ms(runs, repeats)
+    found = {count: ms / ROUNDS for count, ms in medians_ms(runs, repeats).items()}
     lines = ["| agents | ms per round | ms per agent |", "|---|---|---|"]
     return lines + [f"| {count} | {ms:.1f} | {ms / int(count):.2f} |" for count, ms in found.items()]
 
@@ -234,12 +235,13 @@ def main() -> None:
     task = TASK._replace(silos=2, rows=64, steps=2) if quick else TASK
     lines = [
         "## A network", "",
-        f"Task C on {len(jax.devices())} device(s). Shares are of a call of `simulate`; the parts alone are bare "
-        "programs that do on all devices at once what a round does so often, and do not add up: in the whole they are "
-        "fused, and share the cache. The operations are those of the matrix products, whatever else a part does.", "",
+        f"Task C on {len(jax.devices())} device(s). Shares are of the first line, where a call of `simulate` is shared "
+        "out over its rounds; the parts alone are bare programs that do on all devices at once what a round does so "
+        "often, and do not add up: in the whole they are fused, and share the cache. The operations are "
+        "those of the matrix products, whatever else a part does.", "",
         *profile(task, repeats), "",
-        f"One round with more and more agents, {AGENT_ROWS} images each, {AGENT_ROWS // TASK.batch} batches of "
-        f"{TASK.batch}. Agents that cannot be shared out evenly are trained on one device, "
+        f"A round, of {ROUNDS}, with more and more agents, {AGENT_ROWS} images each, {AGENT_ROWS // TASK.batch} "
+        f"batches of {TASK.batch}. Agents that cannot be shared out evenly are trained on one device, "
         "the others on all of them.", "",
         *growth(AGENTS[:2] if quick else AGENTS, repeats), "",
         *memory(1 if quick else 3),
