@@ -21,13 +21,14 @@ from confrere.reproduce.waffle.setting import DISTRIBUTIONS
 from confrere.reproduce.waffle.table import of_method
 from tables import table
 
-PAPERS = ("lenet5", "dla")  # models with which something was published
+PAPERS = {("mnist", "lenet5", 6000, 100), ("cifar10", "dla", 5000, 100)}  # data, model, images of an agent, rounds
 PAGE = Path(__file__).with_name("waffle.md")
 HEAD = """# The WAFFLE paper's Table 1, run again
 
 Alice's accuracy: best round on test images (as published) / last round / round chosen on validation images; in
-brackets the published one, and how far `best` is from it, where the model is the paper's. `docs/waffle.md` says
-what all this means, and `bench/waffle_page.py` writes this page from the finished cells.
+brackets the published one, and how far `best` is from it, where model and size are the paper's. Where a cell has
+several seeds, these are means, with the standard deviation of `best`. `docs/waffle.md` says what all this means, and
+`bench/waffle_page.py` writes this page from the finished cells.
 """
 
 
@@ -61,20 +62,22 @@ def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
     for run in runs:
         cells[run.about["method"], run.about["setting"]["distribution"]].append(run.cell)
     seeds = sorted({run.about["setting"]["seed"] for run in runs})
+    methods = [name for name in METHODS if any(key[0] == name for key in cells)]
+    which = [d for d in DISTRIBUTIONS if any(key[1] == d for key in cells)]
     wide = "" if width is None else f" --width {width}"
-    command = (
-        f"confrere reproduce waffle --data {data} --distribution all --model {model} --agents {agents} --rows {rows} "
-        f"--rounds {rounds} --lr {lr:g} --seeds {len(seeds)}{wide} --store bench/waffle-cells"
-    )
+    commands = [
+        f"confrere reproduce waffle --data {data} --distribution '{one}' --model {model} --agents {agents} "
+        f"--rows {rows} --rounds {rounds} --lr {lr:g} --seeds {len(seeds)}{wide} "
+        f"--methods {','.join(methods)} --store bench/waffle-cells"
+        for one in (["all"] if len(which) == len(DISTRIBUTIONS) else which)
+    ]
     dates = sorted({run.about["date"] for run in runs})
     minutes = sum(run.cell.seconds for run in runs) / 60
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     said = f"{when}, {minutes:.0f} minutes in all on two cores beside other work, seeds {', '.join(map(str, seeds))}."
     title = f"## {data}, {model}, {agents} agents x {rows} images, {rounds} rounds, learning rate {lr:g}"
-    methods = [name for name in METHODS if any(key[0] == name for key in cells)]
-    return "\n\n".join(
-        [title, f"```text\n{command}\n```", said, *tables(data if model in PAPERS else "", cells, methods)]
-    )
+    published = data if (data, model, rows, rounds) in PAPERS else ""
+    return "\n\n".join([title, "```text\n" + "\n".join(commands) + "\n```", said, *tables(published, cells, methods)])
 
 
 def refuse_doubles(runs: Sequence[Run]) -> None:
@@ -104,7 +107,8 @@ def accuracy(data: str, distribution: str, method: str, cells: Sequence[Cell] | 
     best, last, chosen = (100 * entry[name]["mean"] for name in ("best", "last", "chosen"))
     said = entry["published"]
     beside = "" if said is None else f" [{100 * said:.2f}, {best - 100 * said:+.2f}]"
-    return f"{best:.2f} / {last:.2f} / {chosen:.2f}{beside}"
+    spread = "" if len(cells) == 1 else f" ± {100 * entry['best']['std']:.2f}"
+    return f"{best:.2f}{spread} / {last:.2f} / {chosen:.2f}{beside}"
 
 
 def nearly(data: str, distribution: str, method: str, cells: Sequence[Cell] | None) -> str:
@@ -117,7 +121,7 @@ def write(folder: Path, page: Path = PAGE) -> None:
     groups: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
     for run in read(folder):
         groups[group_of(run)].append(run)
-    order = sorted(groups, key=lambda group: (str(group[0]) != "mnist", -group[3] * group[4]))
+    order = sorted(groups, key=lambda group: (str(group[0]) != "mnist", -group[3] * group[4], -group[5]))
     page.write_text("\n\n".join([HEAD.rstrip(), *(section(group, groups[group]) for group in order)]) + "\n")
 
 
