@@ -39,12 +39,19 @@ def test_every_number_agrees_with_its_reference(ran):
     assert wrong == {}
 
 
-def test_a_number_agrees_to_six_digits_or_to_those_that_are_printed():
+def test_a_range_says_why_it_is_one(ran):
+    assert all(r.why for r in module_of(ran[0]).REFERENCES.values() if r.within is not None)
+
+
+def test_a_number_agrees_to_all_digits_that_are_known():
     assert Reference(33.5468).verdict(33.54684)
+    assert not Reference(21.0652777154).verdict(21.0652778)
     assert not Reference(0.0896).verdict(0.08966)
-    assert Reference(33.5468, 33.728273).verdict(33.72827)
+    assert Reference(33.5468, 33.728273).verdict(33.7282734)
+    assert not Reference(33.5468, 33.728273).verdict(33.728274)
     assert not Reference(33.5468, 33.728273).verdict(33.5468)
-    assert Reference(12.17, within=(12, 14)).verdict(13.9)
+    assert Reference(12.17, within=(12, 14), why="ties").verdict(13.9)
+    assert not Reference(12.17, within=(12, 14), why="ties").verdict(14.1)
     assert Reference().verdict(1.0) is None
 
 
@@ -58,6 +65,7 @@ def test_the_report_has_the_promised_shape(shared_data, tmp_path):
     assert numbers["fedgd"]["published"] == pytest.approx(
         [numbers["fedgd"][k] for k in ("train", "validation")], rel=1e-11
     )
+    assert numbers["fedsgd"]["published"] == []
     assert report["references"]["fl-algorithms"]["fedgd.train"]["printed"] == 21.0652777154
     assert list(tmp_path.iterdir()) == []
 

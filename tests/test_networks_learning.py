@@ -43,6 +43,9 @@ def test_mixtures_tell_of_their_means():
     rows = [np.r_[rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + shift] for shift in (5, 5, 9)]
     z = nets.mixture_parameters(rows, parts=2, seed=1)
     assert z.shape == (3, 2 * 2 + 2 * 4)
+    weighed = nets.mixture_parameters(rows, parts=2, seed=1, weights=True)
+    np.testing.assert_array_equal(weighed[:, :12], z)
+    np.testing.assert_allclose(weighed[:, 12:], 0.5, atol=0.02)
     assert nets.clusters(z, 2, "gmm").shape == (3,)
 
 
@@ -115,6 +118,16 @@ def test_linear_models_coupled_by_predictions_on_unit_points_are_those_of_fedrel
     start = nets.fitted_parameters(X, y)
     W = nets.fedrelax(p, iterations=5, start=start).W
     np.testing.assert_allclose([m.coef_ for m in h.models], W, atol=1e-10)
+
+
+def test_every_silo_may_heed_its_neighbours_as_much_as_it_likes():
+    mean = pytest.importorskip("sklearn.dummy").DummyRegressor()
+    net, X, y = Network.from_edges([(0, 1)], weights=[2.0]), [[[0.0]], [[0.0]]], [[0.0], [3.0]]
+    h = nets.relax_predictors(net, mean, X, y, [[0.0]], alpha=[0.0, 0.5], iterations=1)
+    np.testing.assert_allclose(h.predictions, [[0.0], [1.5]])
+    for alpha, said in (([1.0, 2.0, 3.0], "one for each of 2 nodes"), ([1.0, -1.0], "0 or more")):
+        with pytest.raises(ValueError, match=said):
+            nets.relax_predictors(net, mean, X, y, [[0.0]], alpha=alpha)
 
 
 def test_trees_of_neighbours_agree_more_than_trees_alone_and_err_less():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from confrere.checks import check_counts, check_switches
 from confrere.networks.extras import needed
 
 
@@ -69,18 +70,24 @@ def label_overlap(y: Sequence[Any]) -> np.ndarray:
     return 1 - in_both.sum(axis=2) / (rows[:, None] + rows[None])
 
 
-def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0) -> np.ndarray:
+def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0, weights: bool = False) -> np.ndarray:
     """Means and covariances of a Gaussian mixture fitted to every silo's rows [n, ...]. Reveals these parameters.
 
-    Parts come in the order in which the fit gives them. Needs scikit-learn.
+    With `weights`, how much each part weighs stands behind them, and is revealed too. Parts come in the order in which
+    the fit gives them. Needs scikit-learn.
     """
+    check_counts(parts=parts)
+    check_switches(weights=weights)
     mixture = needed("sklearn.mixture", "mixture_parameters")
+    threads = needed("threadpoolctl", "mixture_parameters")
 
     def one(a):
         fitted = mixture.GaussianMixture(parts, random_state=seed).fit(np.asarray(a, float))
-        return np.concatenate([fitted.means_.ravel(), fitted.covariances_.ravel()])
+        told = [fitted.means_, fitted.covariances_, *([fitted.weights_] if weights else [])]
+        return np.concatenate([part.ravel() for part in told])
 
-    return np.stack([one(a) for a in rows])
+    with threads.threadpool_limits(1):  # of small matrices threads only wait for each other
+        return np.stack([one(a) for a in rows])
 
 
 def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) -> np.ndarray:

@@ -52,13 +52,24 @@ def fit(model: Any, X: Any, y: Any, public: np.ndarray, said: np.ndarray | None,
     return model.fit(np.concatenate(rows), np.concatenate(labels), sample_weight=np.concatenate(weights))
 
 
+def strengths_of(alpha: Any, n: int) -> np.ndarray:
+    """How much every silo heeds its neighbours [n]."""
+    given = np.asarray(alpha, float)
+    if given.shape not in ((), (n,)):
+        raise ValueError(f"alpha must be one number, or one for each of {n} nodes, not of shape {given.shape}")
+    for value in given.ravel():
+        check_numbers(alpha=float(value))
+    return np.broadcast_to(given, (n,))
+
+
 def relax_predictors(
-    network: Network, estimator: Any, X: Sequence[Any], y: Sequence[Any], public: Any, alpha: float,
+    network: Network, estimator: Any, X: Sequence[Any], y: Sequence[Any], public: Any, alpha: Any,
     iterations: int = 10,
 ) -> Predictors:  # fmt: skip
     """FedRelax with any scikit-learn regressor or classifier that takes sample weights, one per silo.
 
-    `public`: the shared points [m', d]. Every silo begins with a model of its own rows alone.
+    `public`: the shared points [m', d]. Every silo begins with a model of its own rows alone. `alpha` is a number, or
+    one per silo: how much each heeds its neighbours.
 
     >>> from confrere.networks import Network, relax_predictors
     >>> from sklearn.tree import DecisionTreeRegressor
@@ -69,8 +80,8 @@ def relax_predictors(
     [[0.0, 1.67], [0.0, 2.33]]
     """
     base = needed("sklearn.base", "relax_predictors")
-    check_numbers(alpha=alpha)
     check_counts(iterations=iterations)
+    strength = strengths_of(alpha, network.n)
     if len(X) != network.n or len(y) != network.n:
         raise ValueError(f"X and y must have the rows of {network.n} nodes, not {len(X)} and {len(y)}")
     points = np.asarray(public, float)
@@ -82,6 +93,6 @@ def relax_predictors(
         mean = (A @ said.reshape(network.n, -1)).reshape(said.shape)
         scale = np.where(degrees > 0, degrees, 1).reshape(-1, *(1,) * (said.ndim - 1))
         mean = mean / scale
-        pulls = alpha * degrees
+        pulls = strength * degrees
         models = [fit(base.clone(estimator), X[i], y[i], points, mean[i], pulls[i], classes) for i in range(network.n)]
     return Predictors(models, np.stack([shown(m, points, classes) for m in models]))

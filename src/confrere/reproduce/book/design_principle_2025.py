@@ -18,9 +18,9 @@ REFERENCES = {
     "components": Reference(1),
     "fedgd.validation": Reference(53.2249974),
     **both("exact", Reference(None, 0.634756), Reference(None, 50.721574)),
-    "smallest_eigenvalue": Reference(None, 0.19186),
-    "largest_eigenvalue": Reference(None, 2495.42),
-    "largest_bound": Reference(None, 2509.41),
+    "smallest_eigenvalue": Reference(None, 0.191863),
+    "largest_eigenvalue": Reference(None, 2495.420728),
+    "largest_bound": Reference(None, 2509.414278),
 }
 
 

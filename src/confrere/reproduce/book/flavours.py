@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from confrere.data.fmi import rows_of
-from confrere.networks import Network
+from confrere.networks import Network, cluster_models, clusters, spectral_vectors
 from confrere.reproduce.book.numbers import Reference
 from confrere.reproduce.book.representations import mixture_parameters
-from confrere.reproduce.book.stations import SEED, of_station
+from confrere.reproduce.book.stations import SEED, of_station, squared_error
 
 CLUSTERS, NEIGHBOURS = 10, 4
 REFERENCES = {
     "coordinates": Reference(36.419778),
     "laplacian": Reference(36.976444),
-    "lambda_2": Reference(None, 0.0160292),
+    "lambda_2": Reference(None, 0.01602925),
 }
 
 
@@ -30,7 +30,7 @@ def run() -> dict[str, Any]:
     y = of_station(rows)[1]
     network = Network.nearest(rows.coordinates, NEIGHBOURS)
     return {
-        **clustered(rows.coordinates, mixture_parameters(), eigenvectors(network)[:, :CLUSTERS], y),
+        **clustered(rows.coordinates, mixture_parameters(), spectral_vectors(network, CLUSTERS), y),
         "lambda_2": network.lambda_2(),
     }
 
@@ -40,23 +40,10 @@ def clustered(
 ) -> dict[str, float]:
     """The error of clusters by each representation."""
     ways = {"coordinates": coordinates, "gmm": mixtures, "laplacian": spectral}
-    return {way: cluster_error(clusters(z), y) for way, z in ways.items()}
-
-
-def eigenvectors(network: Network) -> np.ndarray:
-    """Eigenvectors of the Laplacian in columns, by increasing eigenvalue."""
-    return np.linalg.eigh(network.laplacian().toarray())[1]
-
-
-def clusters(representations: np.ndarray) -> np.ndarray:
-    """The cluster of every station."""
-    from sklearn.cluster import KMeans
-
-    return KMeans(CLUSTERS, random_state=SEED, n_init="auto").fit(representations).labels_
+    return {way: cluster_error(clusters(z, CLUSTERS, seed=SEED), y) for way, z in ways.items()}
 
 
 def cluster_error(labels: np.ndarray, y: Sequence[np.ndarray]) -> float:
-    """The mean over all rows of the squared distance from the cluster's mean."""
-    members = [np.flatnonzero(labels == c).tolist() for c in np.unique(labels)]
-    pooled = [np.concatenate([y[i] for i in cluster]) for cluster in members]
-    return float(sum(((rows - rows.mean()) ** 2).sum() for rows in pooled) / sum(map(len, pooled)))
+    """The mean over all rows of the squared error of the cluster's model, which is a constant."""
+    constants = cluster_models(labels, [np.ones((len(rows), 1)) for rows in y], y)
+    return squared_error(np.concatenate(y), np.repeat(constants[:, 0], [len(rows) for rows in y]))

@@ -7,7 +7,7 @@ the present file of 19,768 rows, for which there is the second reference.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-DIGITS = 1e-6  # relative difference up to which two numbers agree
+ROUNDING = 1e-10  # relative difference that sums in another order may make
 
 
 class Reference(NamedTuple):
@@ -15,7 +15,8 @@ class Reference(NamedTuple):
 
     printed: float | None = None  # in the author's notebook
     checked: float | None = None  # by a program of our own on the present file; None: as printed
-    within: tuple[float, float] | None = None  # where a number depends on how ties are broken
+    within: tuple[float, float] | None = None  # where a number cannot be known more exactly
+    why: str = ""  # it cannot
 
     @property
     def expected(self) -> float | None:
@@ -23,12 +24,12 @@ class Reference(NamedTuple):
         return self.printed if self.checked is None else self.checked
 
     def verdict(self, value: float) -> bool | None:
-        """Whether a number agrees to as many digits as the reference has, six at most; None: there is no reference."""
+        """Whether a number agrees to all digits that the reference has; None: there is no reference."""
         if self.within is not None:
             return self.within[0] <= value <= self.within[1]
         if self.expected is None:
             return None
-        return abs(value - self.expected) <= max(DIGITS * abs(self.expected), half_digit(self.expected))
+        return abs(value - self.expected) <= max(ROUNDING * abs(self.expected), half_digit(self.expected))
 
 
 def half_digit(value: float) -> float:
@@ -67,6 +68,7 @@ def both(name: str, train: Reference, validation: Reference) -> dict[str, Refere
     return {f"{name}.train": train, f"{name}.validation": validation}
 
 
-def rows(name: str, values: tuple[float, ...]) -> dict[str, Reference]:
+def rows(name: str, printed: Sequence[float], checked: Sequence[float] | None = None) -> dict[str, Reference]:
     """References of a list."""
-    return {f"{name}.{i}": Reference(value) for i, value in enumerate(values)}
+    found = printed if checked is None else checked
+    return {f"{name}.{i}": Reference(*pair) for i, pair in enumerate(zip(printed, found, strict=True))}

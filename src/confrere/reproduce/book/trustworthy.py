@@ -17,10 +17,10 @@ from confrere.reproduce.book.stations import SEED, split_stations
 NEIGHBOURS = 4
 LEVELS = tuple(range(0, 60, 5))
 REFERENCES = {
-    **{f"deviation.{level}": Reference(None, round(24.0107 * level, 2)) for level in (0, 5, 55)},
+    **{f"deviation.{level}": Reference(None, value) for level, value in {0: 0, 5: 120.053450, 55: 1320.587946}.items()},
     **{
         f"mean.{level}": Reference(None, value)
-        for level, value in {0: 24.01, 5: 848.35, 10: 1703.03, 55: 9396.21}.items()
+        for level, value in {0: 24.010690, 5: 848.351264, 10: 1703.034860, 55: 9396.204685}.items()
     },
 }
 
