@@ -17,6 +17,7 @@ COLUMNS = {**{name: scheme.title for name, scheme in SCHEMES.items()}, "fedavg_a
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light">
 <title>{title}</title>
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 1180px; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a;
