@@ -6,6 +6,7 @@ propositions and algorithms are its own. Where it errs, the code has what is rig
 
 from confrere.networks import bounds
 from confrere.networks.accelerated import accelerated_fedgd, extreme_eigenvalues
+from confrere.networks.autoencoder import Autoencoder, autoencoder
 from confrere.networks.descent import (
     Run,
     Stop,
@@ -48,6 +49,7 @@ from confrere.networks.statistics import Quadratic
 from confrere.networks.stochastic import fedsgd
 
 __all__ = [
+    "Autoencoder",
     "Diagnosis",
     "Faulty",
     "GTVMin",
@@ -60,6 +62,7 @@ __all__ = [
     "accelerated_fedgd",
     "async_fedgd",
     "augmented",
+    "autoencoder",
     "bounds",
     "by_category",
     "class_shares",

@@ -93,7 +93,7 @@ def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0, weigh
 def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) -> np.ndarray:
     """The mean latent vector of every silo's rows under an encoder that all share [n, k]. Reveals these means.
 
-    `encoder` takes rows [m, d] to latent vectors [m, k], such as the first half of an autoencoder that silos trained
+    `encoder` takes rows [m, d] to latent vectors [m, k], such as that of the `autoencoder` that silos train
     together.
 
     >>> from confrere.networks import latent_vectors

@@ -1,7 +1,7 @@
 """Flavours of FL, 2025 (assignment 5): clusters of the 203 stations with all 96 rows, and vertical FL.
 
 Clusters are those of `flavours`, except that the Laplacian's eigenvectors are 2 to 11. Vertical: all have the same
-rows, 95 hours, and a station holds one column, its own temperature; the label is the mean of all stations an hour later.
+rows, 95 hours, and a station holds one column, its own temperature; the label is the mean of all, an hour later.
 The first 80 % of the hours are for training. Every station predicts from its column and a constant, and is coupled with
 its neighbours' predictions, alpha = .9; beside it, every station alone, and one model of all columns in one place, of
 least norm. The notebook prints nothing of this but the shapes of its data.
