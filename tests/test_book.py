@@ -2,12 +2,15 @@
 
 import importlib
 import json
+import re
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 import confrere as cf
+from confrere.data.fmi import rows_of
 from confrere.reproduce.book import ASSIGNMENTS, figures, fl_algorithms, run_assignments
 from confrere.reproduce.book.numbers import Reference, flat
 from confrere.reproduce.book.stations import split_stations
@@ -37,6 +40,80 @@ def test_every_number_agrees_with_its_reference(ran):
     assert set(references) <= set(found)
     wrong = {path: (found[path], r) for path, r in references.items() if not r.verdict(found[path])}
     assert wrong == {}
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "book.md"
+SHOWN = {  # the rows of the page's table: which numbers stand there
+    "ml-basics": ["linear.train linear.validation"],
+    "gradient-methods": ["descent.train descent.validation"],
+    "design-principle": ["k3_alpha1.train k3_alpha1.variation"],
+    "fl-algorithms": ["fedgd.train fedgd.validation", "fedsgd.train fedsgd.validation"],
+    "flavours": ["coordinates gmm laplacian"],
+    "graph-learning": ["mean.train mean.validation", "gmm.train gmm.validation", "gradient.train gradient.validation"],
+    "trustworthy": ["deviation.55 mean.55"],
+    "ml-basics-2025": ["augmented.train augmented.validation"],
+    "ml-to-fl-2025": ["geo.error.0 stat.error.0"],
+    "design-principle-2025": ["fedgd.validation"],
+    "fl-algorithms-2025": ["fedrelax.validation local.validation"],
+    "flavours-2025": [
+        "coordinates gmm laplacian",
+        "vertical.coupled.validation vertical.alone.validation vertical.central.validation",
+    ],
+    "trustworthy-2025": ["iterations iterations_explainable"],
+}
+
+
+def numbers_in(cell, count):
+    """The numbers of a cell of the page, as they are written; None where there is none."""
+    found = [re.search(r"-?[0-9.]+", part) for part in re.sub(r"\(.*?\)", "", cell).split("/")]
+    written = [None if one is None else one.group() for one in found]
+    return written if len(written) == count else [None] * count
+
+
+def page_rows(name):
+    """The rows of an assignment in the page's table: ours, and the notebook's."""
+    rows, here = [], ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| "):
+            first, _, ours, notebook = (cell.strip() for cell in line.strip("|").split("|"))
+            here = first.strip("`") or here
+            rows += [(ours, notebook)] if here == name else []
+    return rows
+
+
+def test_the_page_shows_what_is_found_and_what_was_printed(ran):
+    name, report = ran
+    found, references, rows = dict(flat(report)), module_of(name).REFERENCES, page_rows(name)
+    assert len(rows) == len(SHOWN[name])
+    for paths, (ours, notebook) in zip(map(str.split, SHOWN[name]), rows, strict=True):
+        for path, text, known in zip(
+            paths, numbers_in(ours, len(paths)), numbers_in(notebook, len(paths)), strict=True
+        ):
+            reference = references.get(path, Reference())
+            decimals = len(text.partition(".")[2])
+            if reference.within is None:
+                assert f"{found[path]:.{decimals}f}" == text, path
+            else:
+                assert found[path] == pytest.approx(float(text), rel=0.02), path
+            assert (None if known is None else float(known)) == (
+                None if reference.printed is None else round(reference.printed, len((known or "").partition(".")[2]))
+            ), path
+
+
+def test_the_page_counts_the_rows_of_the_present_file(shared_data):
+    rows = rows_of("2024")
+    assert f"the present one has {len(rows.y):,}" in PAGE.read_text(encoding="utf-8")
+
+
+def test_an_attack_from_0_ends_more_than_twice_as_far_apart(shared_data, x64, monkeypatch):
+    trust = module_of("trustworthy-2025")
+    monkeypatch.setattr(trust, "ATTACKS", 2)
+    stations = split_stations(trust.SEED)
+    network = cf.networks.Network.nearest(stations.coordinates, trust.NEIGHBOURS)
+    learnt = trust.descend(cf.networks.GTVMin(network, alpha=trust.ALPHA, X=stations.X, y=stations.y))[1]
+    near, far = (trust.attack(stations, network, begin)["gap"] for begin in (learnt, np.zeros_like(learnt)))
+    assert near < 0.03
+    assert far > 2 * near
 
 
 def test_a_range_says_why_it_is_one(ran):
