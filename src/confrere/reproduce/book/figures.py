@@ -151,9 +151,7 @@ def objective_figure(problem: GTVMin) -> Figure:
     for (title, run), (colour, line) in zip(runs(problem).items(), STYLES, strict=True):
         zigzag = "Chebyshev" in title  # it falls by the last iteration only: behind the others, and thin
         how: dict[str, Any] = {"linewidth": 0.7, "zorder": 1} if zigzag else {"linewidth": 1.6}
-        axis.loglog(
-            np.arange(1, run.iterations + 1), run.objective / least - 1, line, color=colour, label=title, **how
-        )
+        axis.loglog(np.arange(1, run.iterations + 1), run.objective / least - 1, line, color=colour, label=title, **how)
     axis.set_xlim(1, ITERATIONS)
     axis.grid(which="major", color="#dddddd", linewidth=0.6)
     axis.set_xlabel("iteration")
