@@ -26,7 +26,7 @@ from confrere.core import Tree
 from confrere.networks.descent import Run, finished, loop, size, smooth
 from confrere.networks.problem import GTVMin
 from confrere.networks.relaxation import quadratic_of
-from confrere.networks.solve import LARGEST
+from confrere.networks.free import LARGEST
 from confrere.networks.terms import QUADRATIC, Terms, smooth_gradient, smooth_value
 
 REACH = 4  # iterations that a root of the condition number takes at least

@@ -166,7 +166,9 @@ class GTVMin:
     def solve(self, tol: float = 1e-10, most: int = 20_000, start: Tree = None) -> Any:
         """The minimiser; for quadratic losses [n, d] in double precision, of least norm if there are several.
 
-        Quadratic losses, squared penalty: conjugate gradients until the residual is below tol times the right side.
+        Quadratic losses, squared penalty: conjugate gradients until what is left of the right side -q/2 is below tol of
+        it, both with features scaled alike (their mean squares over the network 1) and weighed by the inverse of every
+        node's own block Q_i + alpha d_i: neither units nor a large alpha change what tol means.
         The norm as penalty: a primal-dual method until a step changes models and forces by less than tol of their size.
         Other differentiable losses: Newton steps from `start` until the gradient's norm is below tol times that there.
         All end in double precision, also where JAX is set to single: residuals down to 1e-13 can be had.

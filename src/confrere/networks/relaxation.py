@@ -20,6 +20,7 @@ from confrere.core import Tree
 from confrere.networks import blocks
 from confrere.networks.descent import Run, finished, loop, rates, size, smooth
 from confrere.networks.problem import GTVMin
+from confrere.networks.ranks import pseudo_inverses
 from confrere.networks.statistics import Quadratic
 from confrere.networks.terms import QUADRATIC, Terms, quadratic_gradient, smooth_value
 
@@ -29,14 +30,6 @@ def quadratic_of(p: GTVMin, what: str) -> Quadratic:
     if smooth(p).quadratic is None:
         raise ValueError(f"{what} needs quadratic losses: X and y without losses, or Quadratic(Q, q, c)")
     return p.quadratic  # type: ignore[bad-return]
-
-
-def exact_inverses(held: np.ndarray) -> np.ndarray:
-    """The inverses of one matrix per node, of those without one the pseudo-inverse, as [j, n, i]."""
-    values, vectors = np.linalg.eigh(held)
-    seen = values > 1e-13 * np.maximum(values[:, -1:], 0)
-    inverse = np.where(seen, 1 / np.where(seen, values, 1), 0)
-    return blocks.laid_out((vectors * inverse[:, None]) @ vectors.transpose(0, 2, 1))
 
 
 def seen_value(terms: Terms, share):
@@ -69,7 +62,7 @@ def fedrelax(p: GTVMin, iterations: int = 1000, book: bool = False, start: Tree 
     quadratic = quadratic_of(p, "fedrelax")
     half = 0.5 if book else 1.0
     own = half * p.coupling() * p.network.degrees[:, None]
-    inverse = exact_inverses(quadratic.Q + own[:, :, None] * np.eye(p.d))
+    inverse = blocks.laid_out(pseudo_inverses(quadratic.Q + own[:, :, None] * np.eye(p.d)))
     dtype = jnp.result_type(float)
     return finished(p, *relax(p.terms(), jnp.asarray(inverse, dtype), p.start(start), half, iterations))
 
@@ -101,7 +94,7 @@ def fedavg(p: GTVMin, eta: float, iterations: int = 1000, start: Tree = None) ->
     check_numbers(eta=eta)
     if eta == 0:
         raise ValueError("eta must be above 0: with 0 no model would ever move")
-    inverse = exact_inverses(quadratic_of(p, "fedavg").Q + np.eye(p.d) / eta)
+    inverse = blocks.laid_out(pseudo_inverses(quadratic_of(p, "fedavg").Q + np.eye(p.d) / eta))
     dtype = jnp.result_type(float)
     common = jax.tree.map(lambda a: jnp.broadcast_to(a.mean(axis=0), a.shape), p.start(start))
     return finished(
