@@ -92,7 +92,10 @@ def test_two_components_of_a_large_coupling_have_a_model_each():
     X, y = rows_of(6)
     p = GTVMin(Network.from_edges([(0, 1), (1, 2), (3, 4), (4, 5)]), alpha=1e9, X=X, y=y)
     for nodes in (range(3), range(3, 6)):
-        both = [np.vstack([X[i] / len(X[i]) ** 0.5 for i in nodes]), np.concatenate([y[i] / len(y[i]) ** 0.5 for i in nodes])]
+        both = [
+            np.vstack([X[i] / len(X[i]) ** 0.5 for i in nodes]),
+            np.concatenate([y[i] / len(y[i]) ** 0.5 for i in nodes]),
+        ]
         expected = np.linalg.lstsq(*both, rcond=None)[0]
         np.testing.assert_allclose(p.solve()[list(nodes)], np.tile(expected, (3, 1)), atol=1e-7)
 

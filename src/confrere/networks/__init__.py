@@ -6,18 +6,9 @@ propositions and algorithms are its own. Where it errs, the code has what is rig
 
 from confrere.networks import bounds
 from confrere.networks.accelerated import accelerated_fedgd, extreme_eigenvalues
+from confrere.networks.asynchronous import async_fedgd
 from confrere.networks.autoencoder import Autoencoder, autoencoder
-from confrere.networks.descent import (
-    Run,
-    Stop,
-    decrease,
-    fedgd,
-    inverse,
-    inverse_root,
-    single_model,
-    small_gradient,
-    within,
-)
+from confrere.networks.descent import fedgd, inverse, inverse_root, single_model, within
 from confrere.networks.diagnosis import Diagnosis, augmented, diagnose, online_gd, ridge
 from confrere.networks.discrepancy import (
     class_shares,
@@ -41,10 +32,12 @@ from confrere.networks.flavours import (
     vertical,
 )
 from confrere.networks.learning import least_discrepant, of_degree
+from confrere.networks.loops import Run, Stop, decrease, fixed_count, near_enough, small_gradient
 from confrere.networks.network import Network
+from confrere.networks.norm import network_lasso
 from confrere.networks.predictors import Predictors, relax_predictors
 from confrere.networks.problem import GTVMin
-from confrere.networks.relaxation import async_fedgd, fedavg, fedrelax
+from confrere.networks.relaxation import fedavg, fedrelax
 from confrere.networks.statistics import Quadratic
 from confrere.networks.stochastic import fedsgd
 
@@ -80,6 +73,7 @@ __all__ = [
     "fedrelax",
     "fedsgd",
     "fitted_parameters",
+    "fixed_count",
     "gradients_at",
     "inverse",
     "inverse_root",
@@ -88,6 +82,8 @@ __all__ = [
     "least_discrepant",
     "mean_labels",
     "mixture_parameters",
+    "near_enough",
+    "network_lasso",
     "of_degree",
     "online_gd",
     "relax_predictors",

@@ -5,8 +5,12 @@ With 2 l and 2 u the extreme eigenvalues of the Hessian 2 (Q + alpha L), so that
     Nesterov     v = w + b (w - w_old),  w <- v - grad f(v)/(2u),   b = (sqrt(u) - sqrt(l)) / (sqrt(u) + sqrt(l))
     Chebyshev    the polynomial of the gradient steps that is smallest on [l, u]; for quadratic losses
 
-Iterations K that are too few for l, or an l of 0, are used for what they can reach: l is then taken as u (4/K)^2. On
-[l, u] both come near (to e^-8 of the distance there); what is below shrinks more slowly, and is never enlarged.
+Both move models only in directions that rows or coupling see: where the solution is not unique, l is the smallest
+eigenvalue above 0. Iterations K that are too few for l are used for what they can reach: l is then taken as u (4/K)^2.
+On [l, u] both come near (to e^-8 of the distance there); what is below shrinks more slowly, and is never enlarged.
+
+Of other losses nothing is known but a bound u, and momentum grows as k/(k + 3) until a step goes uphill, where it
+begins anew (O'Donoghue, Candes: Adaptive restart for accelerated gradient schemes, 2015).
 
 Both need a step's messages between neighbours only. Nesterov: Introductory lectures on convex optimization (2004), 2.2;
 Saad: Iterative methods for sparse linear systems (2003), Algorithm 12.1.
@@ -21,13 +25,13 @@ import numpy as np
 import scipy.sparse as sparse
 import scipy.sparse.linalg as solvers
 
-from confrere.checks import check_counts
+from confrere.checks import check_counts, check_word
 from confrere.core import Tree
-from confrere.networks.descent import Run, finished, loop, size, smooth
+from confrere.networks.free import LARGEST, free_parts
+from confrere.networks.kinds import quadratic_of, smooth
+from confrere.networks.loops import Run, Stop, finished, loop, rule_of
 from confrere.networks.problem import GTVMin
-from confrere.networks.relaxation import quadratic_of
-from confrere.networks.free import LARGEST
-from confrere.networks.terms import QUADRATIC, Terms, smooth_gradient, smooth_value
+from confrere.networks.terms import QUADRATIC, Local, Terms, smooth_both, smooth_gradient, smooth_value
 
 REACH = 4  # iterations that a root of the condition number takes at least
 
@@ -40,67 +44,97 @@ def matrix_of(p: GTVMin) -> Any:
     return sparse.csc_array(own + sparse.kron(p.network.laplacian(), strengths))
 
 
-def extreme_eigenvalues(p: GTVMin) -> tuple[float, float]:
+def extreme_eigenvalues(p: GTVMin, nonzero: bool = False) -> tuple[float, float]:
     """The smallest and the largest eigenvalue of Q = blockdiag(Q_i) + alpha L (5.2).
 
-    By Lanczos if it is large, for the smallest with a factor of the matrix, which grows faster than the network: of
-    very large ones give `accelerated_fedgd` bounds.
+    `nonzero=True`: the smallest above 0, of which there are as many below as the problem has free directions. By
+    Lanczos if it is large, for the smallest with a factor of the matrix, which grows faster than the network: of very
+    large ones give `accelerated_fedgd` bounds.
     """
     Q = matrix_of(p)
-    if Q.shape[0] <= LARGEST // 4:
+    free = free_count(p) if nonzero else 0
+    if free >= Q.shape[0]:
+        raise ValueError("no row and no coupling sees any direction: all eigenvalues are 0")
+    if Q.shape[0] <= LARGEST // 4 or free + 1 >= Q.shape[0] // 4:
         values = np.linalg.eigvalsh(Q.toarray())
-        return float(max(values[0], 0)), float(values[-1])
+        return float(max(values[free], 0)), float(values[-1])
     begin = np.random.default_rng(0).normal(size=Q.shape[0])
     largest = float(solvers.eigsh(Q, k=1, which="LA", v0=begin, return_eigenvectors=False)[0])
     below = -1e-6 * largest  # Q may be singular
-    smallest = solvers.eigsh(Q, k=1, sigma=below, which="LM", v0=begin, return_eigenvectors=False)[0]
-    return max(float(smallest), 0.0), largest
+    smallest = solvers.eigsh(Q, k=free + 1, sigma=below, which="LM", v0=begin, return_eigenvectors=False)
+    return max(float(max(smallest)), 0.0), largest
 
 
-@functools.partial(jax.jit, static_argnames=("iterations",))
-def nesterov(terms: Terms, W, low, high, iterations: int):
-    """Steps from where the last two lead."""
+def free_count(p: GTVMin) -> int:
+    """How many directions neither rows nor coupling see."""
+    quadratic = quadratic_of(p, "this")
+    return sum(part.basis.shape[1] for part in free_parts(quadratic, p.network, p.coupling()))
+
+
+@functools.partial(jax.jit, static_argnames=("iterations", "stop"))
+def nesterov(terms: Terms, W, low, high, tol, iterations: int, stop: str | None):
+    """Steps from where the last two lead; the gradient there follows from theirs, since it is linear."""
     momentum = (jnp.sqrt(high) - jnp.sqrt(low)) / (jnp.sqrt(high) + jnp.sqrt(low))
 
     def step(k, state):
-        W, old = state
-        v = W + momentum * (W - old)
-        g = smooth_gradient(QUADRATIC, terms, v)
-        return (v - g / (2 * high), W), size(g)
+        W, old, g, g_old = state
+        new = W + momentum * (W - old) - (g + momentum * (g - g_old)) / (2 * high)
+        value, after = smooth_both(QUADRATIC, terms, new)
+        return (new, W, after, g), value, after
 
-    value = lambda W: smooth_value(QUADRATIC, terms, W)  # noqa: E731
-    (W, _), seen, count = loop(step, value, (W, W), lambda s: s[0], iterations, None, 0.0)
+    g = smooth_gradient(QUADRATIC, terms, W)
+    (W, *_), seen, count = loop(step, (W, W, g, g), iterations, stop, tol)
     return W, seen, count
 
 
-@functools.partial(jax.jit, static_argnames=("iterations",))
-def chebyshev(terms: Terms, W, low, high, iterations: int):
+@functools.partial(jax.jit, static_argnames=("iterations", "stop"))
+def chebyshev(terms: Terms, W, low, high, tol, iterations: int, stop: str | None):
     """The three-term recurrence of Chebyshev polynomials on [low, high]."""
     middle, half = (high + low) / 2, (high - low) / 2
     ratio = middle / jnp.where(half > 0, half, 1)
 
     def step(k, state):
-        W, move, rho = state
-        g = smooth_gradient(QUADRATIC, terms, W) / 2
+        W, move, rho, g = state
         after = jnp.where(k == 0, 1 / ratio, 1 / (2 * ratio - rho))
-        first = -g / middle
-        later = after * rho * move - 2 * after / jnp.where(half > 0, half, 1) * g
+        first = -g / 2 / middle
+        later = after * rho * move - after / jnp.where(half > 0, half, 1) * g
         move = jnp.where((k == 0) | (half <= 0), first, later)
-        return (W + move, move, after), size(g)
+        value, g = smooth_both(QUADRATIC, terms, W + move)
+        return (W + move, move, after, g), value, g
 
-    value = lambda W: smooth_value(QUADRATIC, terms, W)  # noqa: E731
-    begin = (W, jnp.zeros_like(W), jnp.zeros((), W.dtype))
-    (W, _, _), seen, count = loop(step, value, begin, lambda s: s[0], iterations, None, 0.0)
+    begin = (W, jnp.zeros_like(W), jnp.zeros((), W.dtype), smooth_gradient(QUADRATIC, terms, W))
+    (W, *_), seen, count = loop(step, begin, iterations, stop, tol)
+    return W, seen, count
+
+
+@functools.partial(jax.jit, static_argnames=("local", "iterations", "stop"))
+def restarted(local: Local, terms: Terms, W, high, tol, iterations: int, stop: str | None):
+    """Nesterov's steps on any losses, with momentum that begins anew where a step goes uphill."""
+
+    def step(k, state):
+        W, old, since = state
+        momentum = since / (since + 3)
+        v = jax.tree.map(lambda a, b: a + momentum * (a - b), W, old)
+        g = smooth_gradient(local, terms, v)
+        new = jax.tree.map(lambda a, b: a - b / (2 * high), v, g)
+        along = sum(jax.tree.leaves(jax.tree.map(lambda a, b, c: jnp.sum(a * (b - c)), g, new, W)))
+        since = jnp.where(along > 0, 0, since + 1)
+        value = smooth_value(local, terms, new)
+        return (new, W, since), value, smooth_gradient(local, terms, new)
+
+    (W, *_), seen, count = loop(step, (W, W, jnp.zeros_like(high)), iterations, stop, tol)
     return W, seen, count
 
 
 def accelerated_fedgd(
     p: GTVMin, iterations: int = 200, method: Literal["nesterov", "chebyshev"] = "nesterov",
-    eigenvalues: tuple[float, float] | None = None, start: Tree = None,
+    eigenvalues: tuple[float, float] | None = None, start: Tree = None, stop: Stop | None = None,
 ) -> Run:  # fmt: skip
-    """FedGD with Nesterov's or Chebyshev's acceleration, for quadratic losses.
+    """FedGD with Nesterov's or, for quadratic losses, Chebyshev's acceleration.
 
-    `eigenvalues`: the smallest and the largest of Q (5.2), or bounds of them; by default they are computed.
+    `eigenvalues`: the smallest (above 0, where the solution is not unique) and the largest of Q (5.2), or bounds of
+    them; by default they are computed. Of other losses than quadratic ones bounds must be given, of half the
+    objective's second derivatives; of these the largest is used.
 
     >>> import confrere as cf
     >>> net = cf.networks.Network.from_edges([(0, 1)])
@@ -109,13 +143,27 @@ def accelerated_fedgd(
     [[1.0], [2.0]]
     """
     check_counts(iterations=iterations)
-    if method not in ("nesterov", "chebyshev"):
-        raise ValueError(f"method must be 'nesterov' or 'chebyshev', not {method!r}")
-    quadratic_of(smooth(p), "accelerated_fedgd")
-    low, high = extreme_eigenvalues(p) if eigenvalues is None else eigenvalues
-    if not 0 <= low <= high or high <= 0:
-        raise ValueError(f"eigenvalues must be 0 <= smallest <= largest, the largest above 0, not {low:g}, {high:g}")
+    check_word("method", method, ("nesterov", "chebyshev"))
+    what, tol = rule_of(stop)
+    dtype = jnp.result_type(float)
+    if smooth(p).quadratic is None:
+        if method == "chebyshev" or eigenvalues is None:
+            raise ValueError(
+                "losses that are not quadratic need method='nesterov' and eigenvalues=(smallest, largest), bounds of "
+                "half the second derivatives of the objective"
+            )
+        high = checked(*eigenvalues)[1]
+        given = p.terms(), p.start(start), jnp.asarray(high, dtype), tol
+        return finished(*restarted(p.local, *given, iterations, what))
+    low, high = checked(*(extreme_eigenvalues(p, nonzero=True) if eigenvalues is None else eigenvalues))
     low = max(low, high * min(1, REACH / iterations) ** 2)
     run = nesterov if method == "nesterov" else chebyshev
-    dtype = jnp.result_type(float)
-    return finished(p, *run(p.terms(), p.start(start), jnp.asarray(low, dtype), jnp.asarray(high, dtype), iterations))
+    given = p.start(start), jnp.asarray(low, dtype), jnp.asarray(high, dtype), tol
+    return finished(*run(p.terms(), *given, iterations, what))
+
+
+def checked(low: float, high: float) -> tuple[float, float]:
+    """Two eigenvalues, if they can be the smallest and the largest."""
+    if not 0 <= low <= high or high <= 0 or not np.isfinite(high):
+        raise ValueError(f"eigenvalues must be 0 <= smallest <= largest, the largest above 0, not {low:g}, {high:g}")
+    return low, high

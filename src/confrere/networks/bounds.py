@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from confrere.networks.kinds import quadratic_of
 from confrere.networks.network import Network
 from confrere.networks.problem import GTVMin
-from confrere.networks.relaxation import quadratic_of
 
 
 class Curvature(NamedTuple):

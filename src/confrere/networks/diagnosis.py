@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confrere.checks import check_counts, check_numbers
-from confrere.networks.descent import rates
+from confrere.networks.loops import rates
 
 
 class Diagnosis(NamedTuple):

@@ -13,10 +13,10 @@ import numpy as np
 
 from confrere.checks import check_share
 from confrere.core import Tree
-from confrere.networks.descent import loop, rates
+from confrere.networks.kinds import quadratic_of
+from confrere.networks.loops import loop, rates
 from confrere.networks.problem import GTVMin
-from confrere.networks.relaxation import quadratic_of
-from confrere.networks.terms import QUADRATIC, Terms, quadratic_gradient, smooth_gradient, smooth_value
+from confrere.networks.terms import QUADRATIC, Terms, smooth_both
 
 
 class Faulty(NamedTuple):
@@ -33,19 +33,20 @@ def perturbed(terms: Terms, ends, weight, W, lr, links, nodes, key, iterations: 
     i, j = ends
 
     def step(k, state):
-        W, sizes = state
+        W, g, sizes = state
         for_links, for_nodes = jax.random.split(jax.random.fold_in(key, k))
-        works = weight * (jax.random.uniform(for_links, weight.shape) >= links)
-        pull = works[:, None] * (W[i] - W[j])
-        met = jnp.zeros_like(W).at[i].add(pull).at[j].add(-pull)
-        g = quadratic_gradient(terms.data, W) + 2 * terms.coupling * met
+        failed = weight * (jax.random.uniform(for_links, weight.shape) < links)
+        pull = failed[:, None] * (W[i] - W[j])
+        missed = 2 * terms.coupling * jnp.zeros_like(W).at[i].add(pull).at[j].add(-pull)
         here = jax.random.uniform(for_nodes, (W.shape[0], 1)) >= nodes
-        new = jnp.where(here, W - lr[k] * g, W)
-        exact = W - lr[k] * smooth_gradient(QUADRATIC, terms, W)
-        return (new, sizes.at[k].set(jnp.sqrt(jnp.sum((new - exact) ** 2)))), jnp.zeros((), W.dtype)
+        new, exact = jnp.where(here, W - lr[k] * (g - missed), W), W - lr[k] * g
+        value, after = smooth_both(QUADRATIC, terms, new)
+        return (new, after, sizes.at[k].set(jnp.sqrt(jnp.sum((new - exact) ** 2)))), value, after
 
-    value = lambda W: smooth_value(QUADRATIC, terms, W)  # noqa: E731
-    return loop(step, value, (W, jnp.zeros_like(lr)), lambda s: s[0], iterations, None, 0.0)
+    (W, _, sizes), seen, _ = loop(
+        step, (W, smooth_both(QUADRATIC, terms, W)[1], jnp.zeros_like(lr)), iterations, None, 0.0
+    )
+    return W, sizes, seen
 
 
 def faulty_fedgd(
@@ -71,5 +72,5 @@ def faulty_fedgd(
     steps = jnp.asarray(rates(lr, iterations), dtype)
     ends, weight = tuple(map(jnp.asarray, p.network.edges.T)), jnp.asarray(p.network.weights, dtype)
     found = perturbed(p.terms(), ends, weight, p.start(start), steps, links, nodes, jax.random.key(seed), iterations)
-    (W, sizes), seen, _ = found
+    W, sizes, seen = found
     return Faulty(np.asarray(W), np.asarray(seen), np.asarray(sizes))

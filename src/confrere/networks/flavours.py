@@ -11,9 +11,9 @@ import numpy as np
 
 from confrere.checks import check_counts, check_numbers
 from confrere.networks.extras import needed
+from confrere.networks.kinds import quadratic_of
 from confrere.networks.network import Network
 from confrere.networks.problem import GTVMin
-from confrere.networks.relaxation import quadratic_of
 from confrere.networks.spectra import lowest_vectors
 from confrere.networks.statistics import Quadratic, row_blocks
 

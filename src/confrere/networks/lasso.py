@@ -19,6 +19,7 @@ import numpy as np
 
 from confrere.networks import blocks
 from confrere.networks.network import Network
+from confrere.networks.ranks import pseudo_inverses
 from confrere.networks.statistics import Quadratic
 
 
@@ -52,6 +53,14 @@ def clipped(u: jax.Array, limit: jax.Array) -> jax.Array:
     return u * jnp.where(size > limit, limit / jnp.where(size > 0, size, 1), 1)[:, None]
 
 
+def moved(nodes: Nodes, edges: Edges, s, W, u, gaps) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Models, forces and gaps along the edges after one step."""
+    pulled = W - nodes.t[:, None] * edges.pull(u, W.shape[0])
+    new = blocks.products(nodes.inverse, pulled / nodes.t[:, None] - nodes.q)
+    after = edges.gaps(new)
+    return new, clipped(u + s * (2 * after - gaps), edges.limit), after
+
+
 @jax.jit
 def primal_dual(nodes: Nodes, edges: Edges, s, tol, most):
     """Iterate from zero until a step changes models and forces by less than tol of their size."""
@@ -59,32 +68,37 @@ def primal_dual(nodes: Nodes, edges: Edges, s, tol, most):
     size = lambda a: jnp.sqrt(jnp.sum(a * a))  # noqa: E731
 
     def step(state):
-        W, u, _, k = state
-        moved = W - nodes.t[:, None] * edges.pull(u, n)
-        new = blocks.products(nodes.inverse, moved / nodes.t[:, None] - nodes.q)
-        force = clipped(u + s * edges.gaps(2 * new - W), edges.limit)
+        W, u, gaps, _, k = state
+        new, force, gaps = moved(nodes, edges, s, W, u, gaps)
         change = size(new - W) / jnp.maximum(size(new), 1e-300) + size(force - u) / jnp.maximum(size(force), 1e-300)
-        return new, force, change, k + 1
+        return new, force, gaps, change, k + 1
 
-    begin = jnp.zeros((n, d), nodes.q.dtype), jnp.zeros((len(edges.i), d), nodes.q.dtype)
+    nothing = jnp.zeros((len(edges.i), d), nodes.q.dtype)
+    begin = jnp.zeros((n, d), nodes.q.dtype), nothing, nothing
     state = (*begin, jnp.asarray(jnp.inf, nodes.q.dtype), jnp.int32(0))
-    W, _, change, k = jax.lax.while_loop(lambda s: (s[2] > tol) & (s[3] < most), step, state)
+    W, _, _, change, k = jax.lax.while_loop(lambda s: (s[3] > tol) & (s[4] < most), step, state)
     return W, change, k
+
+
+def parts_of(quadratic: Quadratic, network: Network, alpha: float, dtype) -> tuple[Nodes, Edges, float]:
+    """What nodes and edges need for their steps, and the step s of forces."""
+    d = quadratic.q.shape[1]
+    count = np.bincount(network.edges.ravel(), minlength=network.n)
+    curvature = 2 * np.trace(quadratic.Q, axis1=1, axis2=2).mean() / d
+    r = 1 / curvature if curvature > 0 else 1.0
+    t = r / np.maximum(count, 1)
+    held = 2 * quadratic.Q + np.eye(d) / t[:, None, None]
+    inverse = blocks.laid_out(pseudo_inverses(held))
+    i, j = map(jnp.asarray, network.edges.T)
+    nodes = Nodes(*(jnp.asarray(a, dtype) for a in (inverse, quadratic.q, t)))
+    return nodes, Edges(i, j, jnp.asarray(alpha * network.weights, dtype)), 1 / (2 * r)
 
 
 def network_lasso(quadratic: Quadratic, network: Network, alpha: float, tol: float, most: int) -> np.ndarray:
     """The models [n, d], in double precision; stops when an iteration changes them by less than tol of their size."""
-    count = np.bincount(network.edges.ravel(), minlength=network.n)
-    curvature = 2 * np.trace(quadratic.Q, axis1=1, axis2=2).mean() / quadratic.q.shape[1]
-    r = 1 / curvature if curvature > 0 else 1.0
-    t = r / np.maximum(count, 1)
     with jax.enable_x64(True):
-        held = 2 * quadratic.Q + np.eye(quadratic.q.shape[1]) / t[:, None, None]
-        inverse = jax.jit(blocks.inverses)(jnp.asarray(blocks.laid_out(held)))
-        nodes = Nodes(inverse, jnp.asarray(quadratic.q), jnp.asarray(t))
-        i, j = map(jnp.asarray, network.edges.T)
-        edges = Edges(i, j, jnp.asarray(alpha * network.weights))
-        W, change, k = primal_dual(nodes, edges, 1 / (2 * r), tol, most)
+        nodes, edges, s = parts_of(quadratic, network, alpha, jnp.float64)
+        W, change, k = primal_dual(nodes, edges, s, tol, most)
         W, change = np.asarray(W), float(change)
     if not change <= tol:
         raise RuntimeError(f"after {int(k)} iterations a step still changes models by {change:.1e}, not {tol:.1e}")

@@ -14,14 +14,18 @@ import jax.numpy as jnp
 
 from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
-from confrere.core import Block, Tree
-from confrere.networks.descent import Run, finished, loop, rates, size, smooth
+from confrere.core import Block, Tree, silo_keys
+from confrere.networks.kinds import smooth
+from confrere.networks.loops import Run, Stop, finished, loop, rates, rule_of
 from confrere.networks.problem import GTVMin
-from confrere.networks.terms import QUADRATIC, Local, Terms, coupled, smooth_value
+from confrere.networks.terms import QUADRATIC, Local, Terms, coupled, smooth_both
 
 
-@functools.partial(jax.jit, static_argnames=("local", "iterations", "batch", "order"))
-def stochastic_descent(local: Local, terms: Terms, block: Block, W, lr, key, iterations: int, batch: int, order: Order):
+@functools.partial(jax.jit, static_argnames=("local", "iterations", "batch", "order", "stop"))
+def stochastic_descent(
+    local: Local, terms: Terms, block: Block, W, lr, key, tol, iterations: int, batch: int, order: Order,
+    stop: str | None,
+):  # fmt: skip
     """Steps by the gradient of one batch of every node and of the coupling."""
     plan = plan_for(order, batch, steps=1, epochs=None)
     divisor = jnp.maximum(jnp.minimum(block.size, batch), 1)
@@ -32,18 +36,17 @@ def stochastic_descent(local: Local, terms: Terms, block: Block, W, lr, key, ite
         return 2 * errors @ jnp.where(rows.live[:, None], rows.X, 0) / by
 
     def step(k, W):
-        of_round = jax.random.fold_in(key, k)
-        keys = jax.vmap(lambda i: jax.random.fold_in(of_round, i))(block.id)
+        _, keys = silo_keys(key, k + 1, block.id)
         own = jax.vmap(gradient, (0, 0, None, 0, 0))(W, block, k, keys, divisor.astype(W.dtype))
-        g = own + 2 * coupled(terms, W)
-        return W - lr[k] * g, size(g).astype(lr.dtype)
+        W = W - lr[k] * (own + 2 * coupled(terms, W))
+        return W, *smooth_both(local, terms, W)
 
-    return loop(step, lambda W: smooth_value(local, terms, W), W, lambda W: W, iterations, None, 0.0)
+    return loop(step, W, iterations, stop, tol)
 
 
 def fedsgd(
     p: GTVMin, lr: Any, batch: int = 10, iterations: int = 1000, order: Order = "shuffled", seed: int = 0,
-    start: Tree = None,
+    start: Tree = None, stop: Stop | None = None,
 ) -> Run:  # fmt: skip
     """FedSGD (Algorithm 5.2) with squared errors: a fresh batch of every node in each iteration, or consecutive slices
     of its rows (`order="cyclic"`).
@@ -58,6 +61,6 @@ def fedsgd(
     if smooth(p).local is not QUADRATIC or p.rows is None:
         raise ValueError("fedsgd needs rows with squared errors: X and y without losses; cf.gtv_sgd takes other models")
     given = jnp.asarray(rates(lr, iterations), jnp.result_type(float))
-    key = jax.random.key(seed)
-    found = stochastic_descent(p.local, p.terms(), p.block(), p.start(start), given, key, iterations, batch, order)
-    return finished(p, *found)
+    key, (what, tol) = jax.random.key(seed), rule_of(stop)
+    arrays = p.terms(), p.block(), p.start(start), given, key, tol
+    return finished(*stochastic_descent(p.local, *arrays, iterations, batch, order, what))

@@ -26,10 +26,14 @@ class Rows(NamedTuple):
 
 
 class Local(NamedTuple):
-    """The sum of the local losses: a value and a gradient, (data, W) -> number and (data, W) -> tree of W."""
+    """The sum of the local losses: (data, W) -> its value, and (data, W) -> value and gradient, from the same work."""
 
     value: Callable[[Any, Tree], jax.Array]
-    gradient: Callable[[Any, Tree], Tree]
+    both: Callable[[Any, Tree], tuple[jax.Array, Tree]]
+
+    def gradient(self, data: Any, W: Tree) -> Tree:
+        """The gradient, a tree like W."""
+        return self.both(data, W)[1]
 
 
 class Terms(NamedTuple):
@@ -45,12 +49,13 @@ def quadratic_value(data: Rows, W: jax.Array) -> jax.Array:
     return jnp.sum(W * (blocks.products(data.blocks, W) + data.q)) + jnp.sum(data.c)
 
 
-def quadratic_gradient(data: Rows, W: jax.Array) -> jax.Array:
-    """2 Q_i w_i + q_i for every node."""
-    return 2 * blocks.products(data.blocks, W) + data.q
+def quadratic_both(data: Rows, W: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The same and 2 Q_i w_i + q_i for every node, from one product."""
+    QW = blocks.products(data.blocks, W)
+    return jnp.sum(W * (QW + data.q)) + jnp.sum(data.c), 2 * QW + data.q
 
 
-QUADRATIC = Local(quadratic_value, quadratic_gradient)
+QUADRATIC = Local(quadratic_value, quadratic_both)
 
 
 def of_rows(loss: Loss) -> Local:
@@ -63,7 +68,7 @@ def of_rows(loss: Loss) -> Local:
 
         return jax.vmap(one)(W, data.X, data.y, data.size).sum()
 
-    return Local(value, jax.grad(value, argnums=1))
+    return Local(value, jax.value_and_grad(value, argnums=1))
 
 
 def of_functions(functions: tuple[Callable[[Tree], Any] | None, ...]) -> Local:
@@ -73,7 +78,7 @@ def of_functions(functions: tuple[Callable[[Tree], Any] | None, ...]) -> Local:
         given = [(i, f) for i, f in enumerate(functions) if f is not None]
         return sum((f(jax.tree.map(lambda a, i=i: a[i], W)) for i, f in given), jnp.zeros(()))
 
-    return Local(value, jax.grad(value, argnums=1))
+    return Local(value, jax.value_and_grad(value, argnums=1))
 
 
 def flat(a: jax.Array) -> jax.Array:
@@ -107,6 +112,14 @@ def smooth_value(local: Local, terms: Terms, W: Tree) -> jax.Array:
     return local.value(terms.data, W) + squared_variation(terms, W)
 
 
+def smooth_both(local: Local, terms: Terms, W: Tree) -> tuple[jax.Array, Tree]:
+    """The objective and its gradient, from one product with the network."""
+    value, own = local.both(terms.data, W)
+    pull = coupled(terms, W)
+    parts = jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), W, pull))
+    return value + sum(parts, jnp.zeros(())), jax.tree.map(lambda g, c: g + 2 * c, own, pull)
+
+
 def smooth_gradient(local: Local, terms: Terms, W: Tree) -> Tree:
     """Its gradient."""
-    return jax.tree.map(lambda g, c: g + 2 * c, local.gradient(terms.data, W), coupled(terms, W))
+    return smooth_both(local, terms, W)[1]
