@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import confrere as cf
 from confrere.networks import GTVMin, Network
@@ -151,6 +152,59 @@ def test_projected_steps_stay_within_the_ball(p, x64):
         assert p.objective(other) >= p.objective(h.W) - 1e-12
 
 
+@pytest.mark.parametrize("name", ["fedgd", "fedsgd", "fedrelax", "async", "nesterov", "chebyshev", "fedavg", "lasso"])
+def test_every_loop_stops_by_every_rule_that_it_has(name, p, x64):
+    nets, lr = cf.networks, 0.3 / top(p)
+    lasso = GTVMin(p.network, p.quadratic, alpha=0.2, penalty="norm")
+    run = {
+        "fedgd": lambda **how: nets.fedgd(p, lr=lr, **how),
+        "fedsgd": lambda **how: nets.fedsgd(p, lr=lr, batch=50, **how),
+        "fedrelax": lambda **how: nets.fedrelax(p, **how),
+        "async": lambda **how: nets.async_fedgd(p, lr=lr, activation=1.0, **how),
+        "nesterov": lambda **how: nets.accelerated_fedgd(p, **how),
+        "chebyshev": lambda **how: nets.accelerated_fedgd(p, method="chebyshev", **how),
+        "fedavg": lambda **how: nets.fedavg(p, eta=0.05, **how),
+        "lasso": lambda **how: nets.network_lasso(lasso, **how),
+    }[name]
+    full = run(iterations=150)
+    assert full.objective.shape == (150,)
+    h = run(iterations=150, stop=nets.fixed_count(7))
+    assert h.iterations == 7
+    np.testing.assert_allclose(h.objective, full.objective[:7], rtol=1e-12)
+    h = run(iterations=150, stop=nets.decrease(1e-4))
+    assert h.iterations == np.flatnonzero(-np.diff(full.objective) < 1e-4)[0] + 2
+    if name == "lasso":
+        with pytest.raises(ValueError, match="this loop has no gradient to stop by"):
+            run(iterations=150, stop=nets.small_gradient(1e-3))
+        return
+    h = run(iterations=150, stop=nets.small_gradient(0.05))
+    Q, q, _ = p.quadratic
+    own = 2 * np.einsum("nij,nj->ni", Q, h.W) + q
+    slope = own.sum(axis=0) if name == "fedavg" else own + 2 * p.alpha * (p.network.laplacian() @ h.W)
+    assert (np.linalg.norm(slope) < 0.05) or (name == "fedavg" and h.iterations == 150)  # its end is not the minimum
+    assert h.iterations > 1
+
+
+def test_iterations_for_a_wanted_accuracy_bring_it(p, best, x64):
+    low, high = cf.networks.extreme_eigenvalues(p)
+    lr = cf.networks.bounds.best_rate(low, high)
+    factor = cf.networks.bounds.contraction(lr, low, high)
+    distance = np.linalg.norm(best)
+    stop = cf.networks.near_enough(distance=distance, tol=1e-3, contraction=factor)
+    h = cf.networks.fedgd(p, lr=lr, iterations=5000, stop=stop)
+    assert h.iterations == np.ceil(np.log(1e-3 / distance) / np.log(factor))
+    assert np.linalg.norm(h.W - best) <= 1e-3
+
+
+def test_the_network_lasso_s_loop_ends_at_its_solution_with_the_objective_of_the_problem(x64):
+    p = problem(n=8, alpha=0.3, penalty="norm", spread=0.1)
+    h = cf.networks.network_lasso(p, iterations=4000)
+    np.testing.assert_allclose(h.W, p.solve(1e-11, 200_000), atol=1e-7)
+    np.testing.assert_allclose(h.objective[-1], p.objective(h.W), rtol=1e-12)
+    early = cf.networks.network_lasso(p, iterations=3)
+    np.testing.assert_allclose(early.objective[-1], p.objective(early.W), rtol=1e-12)
+
+
 # FedSGD
 
 
@@ -168,6 +222,20 @@ def test_fedsgd_follows_its_algorithm_with_consecutive_batches_and_one_divisor(p
     h = cf.networks.fedsgd(p, lr=0.02, batch=B, iterations=9, order="cyclic")
     np.testing.assert_allclose(h.W, W, rtol=1e-11)
     np.testing.assert_allclose(h.objective[-1], p.objective(W), rtol=1e-11)
+
+
+@pytest.mark.parametrize("order", ["cyclic", "shuffled"])
+def test_the_recipe_of_fedsgd_draws_and_steps_as_the_problem_s_own_loop(order, x64):
+    X, y = rows_of(4, d=2, rows=(8, 15))
+    assert any(len(b) % 5 for b in y)  # the last slice is short
+    net, alpha, lr, rounds = connected(4), 0.4, 0.05, 9
+    start = {"w": np.zeros((2, 1)), "b": np.zeros(1)}
+    silos = cf.Silos.from_arrays(list(zip(X, y, strict=True)))
+    recipe = cf.gtv_sgd(net, lr=lr, alpha=alpha, batch=5, order=order)
+    h = cf.simulate(recipe, LINEAR, silos, rounds, metrics=(), record=(), params=start, seed=3)
+    own = GTVMin(net, alpha=2 * alpha, X=[np.c_[a, np.ones(len(a))] for a in X], y=y)  # the model's loss is half of it
+    W = cf.networks.fedsgd(own, lr=lr / 2, batch=5, iterations=rounds, order=order, seed=3).W
+    np.testing.assert_allclose(np.c_[np.asarray(h.models["w"])[..., 0], h.models["b"]], W, rtol=1e-9)
 
 
 def test_fedsgd_with_falling_rates_comes_near_the_minimum(p, best, x64):
@@ -297,6 +365,43 @@ def test_fedgd_takes_any_differentiable_losses(x64):
     np.testing.assert_allclose(h.W, p.solve(start=np.zeros((3, 2))), **EXACT)
 
 
+def test_all_gradient_loops_take_any_losses_and_end_where_scipy_does(x64):
+    X, y = rows_of(4, d=2)
+    net, alpha = connected(4), 0.3
+    pairs = [(jnp.asarray(a), jnp.asarray(np.sign(b))) for a, b in zip(X, y, strict=True)]
+    losses = [lambda w, a=a, s=s: jnp.mean(jnp.logaddexp(0.0, -s * (a @ w))) for a, s in pairs]
+    losses[2] = None
+    p = GTVMin(net, losses, alpha=alpha)
+    L = net.laplacian().toarray()
+
+    def objective(flat):
+        W = flat.reshape(4, 2)
+        own = [np.mean(np.logaddexp(0, -np.sign(y[i]) * (X[i] @ W[i]))) for i in (0, 1, 3)]
+        return sum(own) + alpha * np.sum(W * (L @ W))
+
+    expected = minimize(objective, np.zeros(8), tol=1e-12, options={"gtol": 1e-9}).x.reshape(4, 2)
+    half = max(np.linalg.eigvalsh(a.T @ a / len(a))[-1] for a in X) / 8 + alpha * np.linalg.eigvalsh(L)[-1]
+    start = np.zeros((4, 2))
+    for h in (
+        cf.networks.fedgd(p, lr=1 / (2 * half), iterations=3000, start=start),
+        cf.networks.accelerated_fedgd(p, iterations=600, eigenvalues=(0.0, half), start=start),
+        cf.networks.async_fedgd(p, lr=1 / (4 * half), delay=2, iterations=12_000, start=start),
+    ):
+        np.testing.assert_allclose(h.W, expected, atol=1e-6)
+        np.testing.assert_allclose(h.objective[-1], objective(h.W.ravel()), rtol=1e-12)
+
+
+def test_asynchronous_steps_of_trees_are_those_of_the_same_numbers_in_one_array(x64):
+    p = problem(n=4)
+    losses = [lambda w, a=a, b=b: jnp.mean((b - a @ w) ** 2) for a, b in zip(*p.rows, strict=True)]
+    split = [lambda w, f=f: f(jnp.concatenate([w["a"][None], w["b"]])) for f in losses]
+    tree = GTVMin(p.network, split, alpha=p.alpha)
+    start = {"a": np.zeros(4), "b": np.zeros((4, 2))}
+    h = cf.networks.async_fedgd(tree, lr=0.02, delay=2, iterations=8, start=start)
+    W = cf.networks.async_fedgd(p, lr=0.02, delay=2, iterations=8).W
+    np.testing.assert_allclose(np.c_[h.W["a"], h.W["b"]], W, rtol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -325,9 +430,12 @@ def test_what_makes_no_sense_is_refused(call, said, p):
         call(p)
 
 
-def test_a_matrix_is_no_network():
+@pytest.mark.parametrize(
+    "make", [lambda A: cf.gtv_gd(A, lr=0.1), lambda A: GTVMin(A, alpha=1.0, X=[], y=[])], ids=["recipe", "problem"]
+)
+def test_a_matrix_is_no_network(make):
     with pytest.raises(TypeError, match=r"network must be a confrere.networks.Network, not ndarray"):
-        cf.gtv_gd(np.eye(2), lr=0.1)
+        make(np.eye(2))
 
 
 def test_a_network_of_other_silos_is_refused():
@@ -375,3 +483,19 @@ def test_acceleration_gains_where_the_smallest_eigenvalue_is_zero(method):
     plain = cf.networks.fedgd(p, lr=1 / (2 * high), iterations=60).objective
     quick = cf.networks.accelerated_fedgd(p, iterations=60, method=method).objective
     assert quick[-1] < plain[-1] / 2
+
+
+@pytest.mark.parametrize("method", ["nesterov", "chebyshev"])
+def test_acceleration_reaches_the_minimum_where_the_solution_is_not_unique(method, x64):
+    rng = np.random.default_rng(0)
+    net = Network.from_edges([(i, i + 1) for i in range(9)] + [(11, 12)], 13)  # the last two have no rows
+    X = [rng.normal(size=(8, 4)) * [1.0, 1.0, 0.3, 0.0] for _ in range(11)] + [None] * 2
+    y = [a @ [1.0, -1.0, 5.0, 0.0] + rng.normal(size=8) for a in X[:11]] + [None] * 2
+    p = GTVMin(net, alpha=0.5, X=X, y=y)
+    assert cf.networks.extreme_eigenvalues(p)[0] < 1e-12
+    low, high = cf.networks.extreme_eigenvalues(p, nonzero=True)
+    assert low > 1e-3
+    h = cf.networks.accelerated_fedgd(p, iterations=int(20 * (high / low) ** 0.5), method=method)
+    best = p.objective(p.closed_form())
+    assert h.objective[-1] - best <= 1e-8 * best
+    np.testing.assert_allclose(h.W, p.closed_form(), atol=1e-6)  # from zero no free direction is ever entered

@@ -64,3 +64,9 @@ def check_word(name: str, given: Any, known: Sequence[str]) -> None:
     if given not in known:
         *first, last = map(repr, known)
         raise ValueError(f"{name} must be {', '.join(first)} or {last}, not {given!r}")
+
+
+def check_network(network: Any) -> None:
+    """Refuse what is no network; told by what it can do, since this part of the library does not know it."""
+    if not hasattr(network, "adjacency") or not hasattr(network, "n"):
+        raise TypeError(f"network must be a confrere.networks.Network, not {type(network).__name__}")

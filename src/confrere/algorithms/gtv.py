@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confrere import clients, mixers
 from confrere import weights as weighting
 from confrere.algorithms.common import averaging, recipe_of
-from confrere.checks import check_counts, check_numbers, concrete
+from confrere.checks import check_counts, check_network, check_numbers, concrete
 from confrere.clients.batches import Order
 from confrere.core import Algorithm, Loss, Mixer, Recipe, federate, weighted
 
@@ -102,12 +102,6 @@ def fedavg_prox(eta: float, steps: int = 10, l2: float | None = None) -> Recipe:
     if concrete(eta) == 0:
         raise ValueError("eta must be above 0: with 0 no model would ever move")
     return Recipe.of(_fedavg_prox, "fedavg_prox", {"steps": steps}, eta=eta, l2=l2)
-
-
-def check_network(network: Any) -> None:
-    """Refuse what is no network."""
-    if not hasattr(network, "adjacency") or not hasattr(network, "n"):
-        raise TypeError(f"network must be a confrere.networks.Network, not {type(network).__name__}")
 
 
 def gtv_recipe(maker, name: str, network: Any, static: dict[str, Any], **hyper: Any) -> Recipe:

@@ -38,14 +38,24 @@ def drawn(w: Tree, gradient: Tree, inbox: Inbox, lr, alpha) -> Tree:
 
 
 def gtv_gradient(loss: Loss, lr, alpha, batch: int | None = None, order: Order = "shuffled", l2=None) -> Client:
-    """Step by the gradient of the own loss, on all rows or on one batch, and of the coupling; send the model."""
-    grad = jax.grad(with_l2(loss, l2))
+    """Step by the gradient of the own loss, on all rows or on one batch, and of the coupling; send the model.
+
+    A batch counts as its rows over `batch` (or over all rows, if there are fewer): so in a pass of consecutive slices
+    every row counts the same, also those of a last slice that is smaller (5.12).
+    """
     plan = plan_for(order, batch, steps=1, epochs=None)
+
+    def counted(share):
+        return with_l2(lambda params, rows: share * loss(params, rows), l2)
 
     def update(inbox, private, data, ctx):
         count, w = private
         only = jax.tree.map(lambda a: a[0], plan.draw(data.size, count, ctx.key, data.y.shape[0]))
-        w = drawn(w, grad(w, plan.batch(data, only)), inbox, lr, alpha)
+        rows = plan.batch(data, only)
+        share = 1
+        if batch is not None and order == "cyclic":  # other batches are whole
+            share = rows.live.sum() / jnp.maximum(jnp.minimum(data.size, batch), 1)
+        w = drawn(w, jax.grad(counted(share))(w, rows), inbox, lr, alpha)
         return {"x": w}, (count + 1, w)
 
     def init(params):

@@ -24,13 +24,30 @@ class Curvature(NamedTuple):
     @property
     def rho(self) -> float:
         """lambda_min / (4 lambda_max)."""
-        return self.mean_smallest / (4 * self.largest)
+        return self.mean_smallest / (4 * positive(self.largest, "the largest eigenvalue of any Q_i"))
 
 
 def curvature(p: GTVMin) -> Curvature:
     """The two numbers by which the book's bounds know the data (5.4)."""
     Q = quadratic_of(p, "the curvature of the data").Q
     return Curvature(float(np.linalg.eigvalsh(Q)[:, -1].max()), float(max(np.linalg.eigvalsh(Q.mean(axis=0))[0], 0)))
+
+
+def positive(value: float, what: str) -> float:
+    """A number to divide by; 0 means that there is no bound."""
+    if not value > 0:
+        raise ValueError(f"{what} is {value:g}, so that there is no bound: it must be above 0")
+    return value
+
+
+def connectivity(network: Network) -> float:
+    """lambda_2 of a network, to divide by."""
+    if not network.connected:
+        raise ValueError(
+            f"the network has {len(network.components())} components, so that lambda_2 is 0 and there is no bound: "
+            "look at each by itself, network.induced(nodes)"
+        )
+    return network.lambda_2()
 
 
 def spread(W: np.ndarray) -> float:
@@ -45,7 +62,7 @@ def variation_bound(network: Network, W: np.ndarray) -> float:
 
 def spread_bound(network: Network, alpha: float, noise: Sequence[np.ndarray]) -> float:
     """Prop. 3.1 and (8.5): sum_i |w_i - mean|^2 <= sum_i |e_i|^2/m_i / (lambda_2 alpha), if y_i = X_i w + e_i."""
-    return noise_power(noise) / (network.lambda_2() * alpha)
+    return noise_power(noise) / (connectivity(network) * positive(alpha, "alpha"))
 
 
 def noise_power(noise: Iterable[np.ndarray]) -> float:
@@ -74,18 +91,20 @@ def cluster_bound(
     outside of it. The proof's (6.6) sums over ordered pairs, where edges count once.
     """
     leaving = alpha * network.boundary(nodes) * 2 * (float(np.square(true).sum()) + largest**2)
-    return (noise_power(noise) + leaving) / (alpha * network.induced(nodes).lambda_2())
+    return (noise_power(noise) + leaving) / (positive(alpha, "alpha") * connectivity(network.induced(nodes)))
 
 
 def connectivity_bound(network: Network) -> float:
     """Prop. 7.1: lambda_2 is at most n/(n - 1) times the smallest degree."""
+    if network.n < 2:
+        raise ValueError("a network of one node has no second eigenvalue")
     return network.n / (network.n - 1) * float(network.degrees.min())
 
 
 def sensitivity_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
     """Prop. 8.1: sum_i |change of w_i|^2 if labels change by e_i; as printed, and very loose."""
     data, total = curvature(p), sum(float(np.square(e).sum()) for e in noise)
-    return data.largest / lower_eigenvalue(p) ** 2 * total
+    return data.largest / positive(lower_eigenvalue(p), "the bound of the smallest eigenvalue") ** 2 * total
 
 
 def tight_sensitivity_bound(p: GTVMin, noise: Sequence[np.ndarray], smallest: float) -> float:
@@ -93,7 +112,7 @@ def tight_sensitivity_bound(p: GTVMin, noise: Sequence[np.ndarray], smallest: fl
 
     The solution moves by exactly -Q^-1 n/2 with n_i = -(2/m_i) X_i'e_i; (8.2) leaves out the factor.
     """
-    return curvature(p).largest / smallest**2 * noise_power(noise)
+    return curvature(p).largest / positive(smallest, "the smallest eigenvalue") ** 2 * noise_power(noise)
 
 
 def mean_error_bound(p: GTVMin, noise: Sequence[np.ndarray], W: np.ndarray) -> float:
@@ -102,14 +121,16 @@ def mean_error_bound(p: GTVMin, noise: Sequence[np.ndarray], W: np.ndarray) -> f
         raise ValueError("this bound needs the rows: X and y")
     off = np.asarray(W) - np.mean(W, axis=0)
     parts = [X.T @ (e - X @ o) / len(e) for X, e, o in zip(p.rows[0], noise, off, strict=True) if len(e)]
-    return float(np.square(np.sum(parts, axis=0)).sum()) / (p.n * curvature(p).mean_smallest) ** 2
+    smallest = positive(curvature(p).mean_smallest, "the smallest eigenvalue of the mean Q_i")
+    return float(np.square(np.sum(parts, axis=0)).sum()) / (p.n * smallest) ** 2
 
 
 def estimation_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
     """(8.9): |mean of the models - true|^2 if y_i = X_i true + e_i, from the size of the noise alone."""
     data = curvature(p)
-    factor = data.largest + data.largest**2 / (p.network.lambda_2() * p.alpha)
-    return 2 * factor * noise_power(noise) / (p.n * data.mean_smallest**2)
+    factor = data.largest + data.largest**2 / (connectivity(p.network) * positive(p.alpha, "alpha"))
+    smallest = positive(data.mean_smallest, "the smallest eigenvalue of the mean Q_i")
+    return 2 * factor * noise_power(noise) / (p.n * smallest**2)
 
 
 def contraction(lr: float, smallest: float, largest: float) -> float:
@@ -118,7 +139,16 @@ def contraction(lr: float, smallest: float, largest: float) -> float:
 
 
 def best_rate(smallest: float, largest: float) -> float:
-    """(4.9): the learning rate with the smallest contraction factor, 1/(smallest + largest)."""
+    """(4.9): the learning rate with the smallest contraction factor, 1/(smallest + largest).
+
+    Where the solution is not unique the smallest eigenvalue is 0, and no rate contracts: give the smallest above 0,
+    `extreme_eigenvalues(p, nonzero=True)`, since gradient steps leave free directions alone.
+    """
+    if not 0 < smallest <= largest:
+        raise ValueError(
+            f"no rate contracts with the eigenvalues {smallest:g} and {largest:g}: the smallest must be above 0, such "
+            "as that of extreme_eigenvalues(p, nonzero=True)"
+        )
     return 1 / (smallest + largest)
 
 

@@ -10,6 +10,34 @@ import numpy as np
 
 from confrere.checks import check_counts, check_switches
 from confrere.networks.extras import needed
+from confrere.networks.statistics import one_block
+
+
+def labels_of(y: Sequence[Any]) -> list[np.ndarray]:
+    """The labels of every silo, if each has some."""
+    for i, given in enumerate(y):
+        if given is None or np.size(given) == 0:
+            raise ValueError(
+                f"silo {i} has no labels, which say how alike it is to others: leave it out, or join it by what it has"
+            )
+    return [np.asarray(b) for b in y]
+
+
+def pairs_of(X: Sequence[Any], y: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The rows and labels of every silo, if each has some."""
+    labels = labels_of(y)
+    if len(X) != len(labels):
+        raise ValueError(f"X and y must have the rows of the same silos, not of {len(X)} and {len(labels)}")
+    features = np.shape(X[0])[-1] if np.ndim(X[0]) == 2 else 0
+    return [one_block(i, a, b, features) for i, (a, b) in enumerate(zip(X, labels, strict=True))]
+
+
+def rows_of(rows: Sequence[Any]) -> list[np.ndarray]:
+    """The rows of every silo as matrices, if each has some."""
+    for i, given in enumerate(rows):
+        if given is None or np.ndim(given) != 2 or len(given) == 0:
+            raise ValueError(f"silo {i} has no rows [m_i, d], which say how alike it is to others: leave it out")
+    return [np.asarray(a, float) for a in rows]
 
 
 def fitted_parameters(X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
@@ -19,7 +47,7 @@ def fitted_parameters(X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
     >>> fitted_parameters([[[1.0], [2.0]], [[1.0]]], [[2.0, 4.0], [3.0]]).round(6).tolist()
     [[2.0], [3.0]]
     """
-    return np.stack([np.linalg.lstsq(np.asarray(a, float), np.asarray(b, float))[0] for a, b in zip(X, y, strict=True)])
+    return np.stack([np.linalg.lstsq(a, b)[0] for a, b in pairs_of(X, y)])
 
 
 def gradients_at(X: Sequence[Any], y: Sequence[Any], w: Any) -> np.ndarray:
@@ -30,8 +58,7 @@ def gradients_at(X: Sequence[Any], y: Sequence[Any], w: Any) -> np.ndarray:
     [[-10.0], [-6.0]]
     """
     point = np.asarray(w, float)
-    pairs = ((np.asarray(a, float), np.asarray(b, float)) for a, b in zip(X, y, strict=True))
-    return np.stack([2 / len(b) * a.T @ (a @ point - b) for a, b in pairs])
+    return np.stack([2 / len(b) * a.T @ (a @ point - b) for a, b in pairs_of(X, y)])
 
 
 def mean_labels(y: Sequence[Any]) -> np.ndarray:
@@ -41,7 +68,7 @@ def mean_labels(y: Sequence[Any]) -> np.ndarray:
     >>> mean_labels([[1.0, 3.0], [5.0]]).tolist()
     [[2.0], [5.0]]
     """
-    return np.array([[np.mean(b)] for b in y])
+    return np.array([[np.mean(b)] for b in labels_of(y)])
 
 
 def class_shares(y: Sequence[Any], classes: Sequence[Any] | None = None) -> np.ndarray:
@@ -51,8 +78,9 @@ def class_shares(y: Sequence[Any], classes: Sequence[Any] | None = None) -> np.n
     >>> class_shares([["a", "b"], ["b"]]).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
-    known = np.unique(np.concatenate([np.asarray(b) for b in y])) if classes is None else np.asarray(classes)
-    return np.stack([(np.asarray(b)[:, None] == known).mean(axis=0) for b in y])
+    labels = labels_of(y)
+    known = np.unique(np.concatenate(labels)) if classes is None else np.asarray(classes)
+    return np.stack([(b[:, None] == known).mean(axis=0) for b in labels])
 
 
 def label_overlap(y: Sequence[Any]) -> np.ndarray:
@@ -62,8 +90,9 @@ def label_overlap(y: Sequence[Any]) -> np.ndarray:
     >>> label_overlap([["a", "b"], ["b", "b"]]).tolist()
     [[0.0, 0.25], [0.25, 0.0]]
     """
-    known = np.unique(np.concatenate([np.asarray(b) for b in y]))
-    counts = np.stack([(np.asarray(b)[:, None] == known).sum(axis=0) for b in y])
+    labels = labels_of(y)
+    known = np.unique(np.concatenate(labels))
+    counts = np.stack([(b[:, None] == known).sum(axis=0) for b in labels])
     has = counts > 0
     in_both = np.where(has[:, None] & has[None], counts[:, None] + counts[None], 0)
     rows = counts.sum(axis=1)
@@ -82,12 +111,12 @@ def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0, weigh
     threads = needed("threadpoolctl", "mixture_parameters")
 
     def one(a):
-        fitted = mixture.GaussianMixture(parts, random_state=seed).fit(np.asarray(a, float))
+        fitted = mixture.GaussianMixture(parts, random_state=seed).fit(a)
         told = [fitted.means_, fitted.covariances_, *([fitted.weights_] if weights else [])]
         return np.concatenate([part.ravel() for part in told])
 
     with threads.threadpool_limits(1):  # of small matrices threads only wait for each other
-        return np.stack([one(a) for a in rows])
+        return np.stack([one(a) for a in rows_of(rows)])
 
 
 def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) -> np.ndarray:
@@ -100,7 +129,7 @@ def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) ->
     >>> latent_vectors([[[1.0, 2.0], [3.0, 4.0]]], lambda rows: rows[:, :1] + rows[:, 1:]).tolist()
     [[5.0]]
     """
-    return np.stack([np.asarray(encoder(np.asarray(a, float)), float).mean(axis=0) for a in rows])
+    return np.stack([np.asarray(encoder(a), float).mean(axis=0) for a in rows_of(rows)])
 
 
 def distances_between(vectors: Any) -> np.ndarray:

@@ -76,12 +76,12 @@ def vertical(network: Network, X: Sequence[Any], y: Any, alpha: float, iteration
         raise ValueError(f"X must have {network.n} matrices of {len(labels)} rows each, the rows of y")
     inverse = [np.linalg.pinv(a) for a in columns]
     A, share = network.adjacency(), alpha * network.degrees[:, None]
-    said = np.zeros((network.n, len(labels)))
+    said, models = np.zeros((network.n, len(labels))), []
     for _ in range(iterations):
         aim = (labels + alpha * (A @ said)) / (1 + share)
-        said = np.stack([a @ (b @ t) for a, b, t in zip(columns, inverse, aim, strict=True)])
-    aim = (labels + alpha * (A @ said)) / (1 + share)
-    return Vertical([b @ t for b, t in zip(inverse, aim, strict=True)], said)
+        models = [b @ t for b, t in zip(inverse, aim, strict=True)]
+        said = np.stack([a @ w for a, w in zip(columns, models, strict=True)])
+    return Vertical(models, said)
 
 
 def by_category(network: Network, X: Any, y: Any, alpha: float) -> GTVMin:
@@ -91,6 +91,14 @@ def by_category(network: Network, X: Any, y: Any, alpha: float) -> GTVMin:
     category without any row has no loss, and gets its neighbours' mean. `(X @ W.T).argmax(axis=1)` tells the category.
     """
     rows, labels = np.asarray(X, float), np.asarray(y)
+    if rows.ndim != 2 or labels.shape != rows.shape[:1] or not np.isfinite(rows).all():
+        raise ValueError(f"X must be finite [m, d] and y [m], not of shapes {rows.shape} and {labels.shape}")
+    unknown = ~np.isin(labels, np.arange(network.n))
+    if unknown.any():
+        raise ValueError(
+            f"row {int(unknown.argmax())} has the label {labels[unknown.argmax()]!r}: categories are the nodes of the "
+            f"network, numbered from 0 to {network.n - 1}"
+        )
     d = rows.shape[1]
     Q, q, c = np.zeros((network.n, d, d)), np.zeros((network.n, d)), np.zeros(network.n)
     for k in range(network.n):

@@ -182,10 +182,17 @@ class Network:
         return {}
 
     def _chosen(self, nodes: Iterable[int]) -> np.ndarray:
-        chosen = np.asarray(list(nodes), np.int64)
-        if not len(chosen) or len(np.unique(chosen)) < len(chosen) or chosen.min() < 0 or chosen.max() >= self.n:
-            raise ValueError(f"a cluster needs different nodes, each of 0 to {self.n - 1}, not {chosen.tolist()}")
-        return chosen
+        given = np.asarray(list(nodes))
+        whole = np.issubdtype(given.dtype, np.integer)
+        if (
+            not len(given)
+            or not whole
+            or len(np.unique(given)) < len(given)
+            or given.min() < 0
+            or given.max() >= self.n
+        ):
+            raise ValueError(f"a cluster needs different nodes, each of 0 to {self.n - 1}, not {given.tolist()}")
+        return given.astype(np.int64)
 
     @functools.cached_property
     def _content(self) -> tuple[int, bytes, bytes]:

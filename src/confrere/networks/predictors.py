@@ -62,6 +62,27 @@ def strengths_of(alpha: Any, n: int) -> np.ndarray:
     return np.broadcast_to(given, (n,))
 
 
+def check_estimator(estimator: Any, classifies: bool) -> None:
+    """Refuse an estimator that cannot be coupled."""
+    validation = needed("sklearn.utils.validation", "relax_predictors")
+    kind = type(estimator).__name__
+    if not validation.has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(f"{kind}.fit takes no sample_weight, by which neighbours count: use another estimator")
+    if classifies and not hasattr(estimator, "predict_proba"):
+        raise ValueError(f"{kind} has no predict_proba, by which neighbours tell of classes: use another estimator")
+
+
+def check_rows(X: Sequence[Any], y: Sequence[Any]) -> None:
+    """Refuse a silo without rows or labels, naming it."""
+    for i, (rows, labels) in enumerate(zip(X, y, strict=True)):
+        if rows is None or labels is None or np.size(labels) == 0:
+            raise ValueError(f"silo {i} has no labelled rows to begin with: leave it out of the network")
+        if np.ndim(rows) != 2 or len(rows) != len(labels):
+            raise ValueError(
+                f"silo {i} has X of shape {np.shape(rows)} and {len(labels)} labels, not [m_i, d] and [m_i]"
+            )
+
+
 def relax_predictors(
     network: Network, estimator: Any, X: Sequence[Any], y: Sequence[Any], public: Any, alpha: Any,
     iterations: int = 10,
@@ -85,6 +106,10 @@ def relax_predictors(
     if len(X) != network.n or len(y) != network.n:
         raise ValueError(f"X and y must have the rows of {network.n} nodes, not {len(X)} and {len(y)}")
     points = np.asarray(public, float)
+    if points.ndim != 2 or not len(points):
+        raise ValueError(f"public must be the shared points [m', d], not of shape {points.shape}")
+    check_estimator(estimator, base.is_classifier(estimator))
+    check_rows(X, y)
     classes = np.unique(np.concatenate([np.asarray(b) for b in y])) if base.is_classifier(estimator) else None
     A, degrees = network.adjacency(), network.degrees
     models = [fit(base.clone(estimator), a, b, points, None, 0.0, classes) for a, b in zip(X, y, strict=True)]

@@ -15,12 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_numbers
+from confrere.checks import check_network, check_numbers
 from confrere.core import Block, Tree
 from confrere.networks import lasso, newton, solve
 from confrere.networks.conjugate import System
 from confrere.networks.network import Network
-from confrere.networks.statistics import Quadratic, check_quadratic, row_blocks, statistics
+from confrere.networks.penalties import check_stacked, check_strengths, strengths_of
+from confrere.networks.statistics import Quadratic, check_quadratic, padded, row_blocks, statistics
 from confrere.networks.terms import QUADRATIC, Local, Rows, Terms, of_functions, of_rows, smooth_value
 
 Losses = Quadratic | Callable[..., Any] | Sequence[Callable[[Tree], Any] | None]
@@ -48,8 +49,7 @@ class GTVMin:
         penalty: Any = "squared",
     ):  # fmt: skip
         check_numbers(alpha=alpha)
-        if not isinstance(network, Network):
-            raise TypeError(f"network must be a confrere.networks.Network, not {type(network).__name__}")
+        check_network(network)
         if isinstance(losses, Quadratic) and (X is not None or y is not None):
             raise ValueError("give X and y or a Quadratic, not both: each says the losses")
         self.network, self.alpha = network, float(alpha)
@@ -67,8 +67,8 @@ class GTVMin:
         elif isinstance(losses, Quadratic):
             self.quadratic = check_quadratic(losses, network.n)
         self.local = local_of(losses, self.rows is not None, network.n)
-        if self.quadratic is not None and np.ndim(self.strengths) > 0 and np.shape(self.strengths) != (self.d,):
-            raise ValueError(f"a model has {self.d} parameters, but penalty has {np.shape(self.strengths)} strengths")
+        if self.quadratic is not None:
+            check_strengths(self.strengths, self.d)
 
     @property
     def n(self) -> int:
@@ -88,10 +88,20 @@ class GTVMin:
         """The models to begin with, in JAX's precision: the given ones, stacked over nodes, or zeros [n, d]."""
         if given is None:
             return jnp.zeros((self.n, self.d))
-        wrong = [np.shape(a) for a in jax.tree.leaves(given) if np.shape(a)[:1] != (self.n,)]
-        if wrong:
-            raise ValueError(f"models must be stacked over {self.n} nodes, but a part has the shape {wrong[0]}")
+        self.check_models(given, "start")
+        for leaf in jax.tree.leaves(given):
+            broken = ~np.isfinite(np.asarray(leaf, float)).reshape(self.n, -1).all(axis=1)
+            if broken.any():
+                raise ValueError(f"start has a value that is not finite at node {int(broken.argmax())}")
         return jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), given)
+
+    def check_models(self, W: Tree, name: str = "models") -> None:
+        """Refuse models of another shape than this problem's."""
+        if self.quadratic is not None:
+            if np.shape(W) != (self.n, self.d):
+                raise ValueError(f"{name} must have the shape ({self.n}, {self.d}), not {np.shape(W)}")
+            return
+        check_stacked(W, self.strengths, self.n, name)
 
     def block(self) -> Block:
         """The rows of all nodes, padded to one block of JAX arrays."""
@@ -134,14 +144,18 @@ class GTVMin:
     def objective(self, W: Tree) -> float:
         """What is minimised, at the models W [n, d]; in double precision."""
         if self.quadratic is None:
+            self.check_models(W)
             with jax.enable_x64(True):
-                value = float(self.local.value(self.terms().data, self.start(W)))
+                models = jax.tree.map(lambda a: jnp.asarray(a, float), W)
+                value = float(self.local.value(self.terms().data, models))
         else:
-            value = self.quadratic.values(self._models(W)).sum()
+            self.check_models(W)
+            value = self.quadratic.values(np.asarray(W, float)).sum()
         return float(value) + self.alpha * self.total_variation(W)
 
     def total_variation(self, W: Tree) -> float:
         """sum over edges, each once, of A_ij phi(w_i - w_j); without alpha."""
+        self.check_models(W)
         (i, j), A = self.network.edges.T, self.network.weights
         leaves = [np.asarray(a, float) for a in jax.tree.leaves(W)]
         gaps = [(a[i] - a[j]).reshape(len(A), math.prod(a.shape[1:])) for a in leaves]
@@ -152,12 +166,6 @@ class GTVMin:
         strengths = strengths if len(strengths) == len(leaves) else strengths * len(leaves)
         pairs = zip(squares, strengths, strict=True)
         return float(sum(A @ (sq * np.asarray(s, float).ravel()).sum(axis=1) for sq, s in pairs))
-
-    def _models(self, W: Any) -> np.ndarray:
-        models = np.asarray(W, float)
-        if models.shape != (self.n, self.d):
-            raise ValueError(f"models must have the shape ({self.n}, {self.d}), not {models.shape}")
-        return models
 
     def closed_form(self) -> np.ndarray:
         """The minimiser of least norm [n, d] of a small quadratic problem, from the dense matrix of all unknowns."""
@@ -190,29 +198,6 @@ class GTVMin:
         if self.quadratic is None:
             raise ValueError(f"{what} needs quadratic losses: X and y without losses, or Quadratic(Q, q, c)")
         return self.quadratic
-
-
-def padded(X: Sequence[np.ndarray], y: Sequence[np.ndarray], dtype) -> Block:
-    """Ragged rows as one block."""
-    size = np.array([len(a) for a in y])
-    shape = len(size), max(int(size.max()), 1)
-    rows, labels = np.zeros((*shape, X[0].shape[1])), np.zeros(shape)
-    for i, m in enumerate(size):
-        rows[i, :m], labels[i, :m] = X[i], y[i]
-    ids = jnp.arange(len(size), dtype=jnp.int32)
-    return Block(jnp.asarray(rows, dtype), jnp.asarray(labels, dtype), jnp.asarray(size, jnp.int32), ids)
-
-
-def strengths_of(penalty: Any) -> Any:
-    """How strongly every coordinate, or every leaf, is coupled; 1 for the named penalties."""
-    if isinstance(penalty, str):
-        if penalty not in ("squared", "norm"):
-            raise ValueError(f"penalty must be 'squared', 'norm' or strengths of 0 or more, not {penalty!r}")
-        return 1.0
-    given = jax.tree.map(lambda s: np.asarray(s, float), penalty, is_leaf=lambda s: type(s) in (list, tuple))
-    if any((~np.isfinite(s) | (s < 0)).any() for s in jax.tree.leaves(given)):
-        raise ValueError("strengths of a penalty must be finite and 0 or more")
-    return given
 
 
 def local_of(losses: Any, rows: bool, n: int) -> Local:

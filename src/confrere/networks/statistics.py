@@ -9,8 +9,13 @@ A node without labels has Q_i = 0, q_i = 0, c_i = 0: its loss is zero, and its n
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
+from confrere.core import Block
+from confrere.networks.ranks import roots_of
+
+ROUNDING = 1e-9  # of matrices with a diagonal of ones
 CHUNK = 50_000  # nodes whose rows are turned to double precision at a time
 
 
@@ -27,14 +32,38 @@ class Quadratic(NamedTuple):
 
 
 def check_quadratic(given: Quadratic, n: int) -> Quadratic:
-    """The statistics as arrays of double precision, if they fit the network."""
-    Q, q = np.asarray(given.Q, float), np.asarray(given.q, float)
-    c = np.broadcast_to(np.asarray(given.c, float), q.shape[:1])
+    """The statistics as arrays of double precision, symmetric to the last bit, if they fit the network."""
+    Q, q, c = (np.asarray(a, float) for a in given)
     if q.ndim != 2 or len(q) != n or Q.shape != (*q.shape, q.shape[1]):
         raise ValueError(f"{n} nodes need Q [n, d, d] and q [n, d], not the shapes {Q.shape} and {q.shape}")
-    if not np.allclose(Q, Q.transpose(0, 2, 1), rtol=1e-9, atol=0):
-        raise ValueError("every Q_i must be symmetric: only (Q_i + Q_i')/2 counts in w'Q_i w")
-    return Quadratic(Q, q, c)
+    if c.shape not in ((), (n,)):
+        raise ValueError(f"c must be one number, or one per node [{n}], not of shape {c.shape}")
+    c = np.broadcast_to(c, (n,))
+    for name, array in (("Q", Q), ("q", q), ("c", c)):
+        broken = ~np.isfinite(array).reshape(n, -1).all(axis=1)
+        if broken.any():
+            raise ValueError(f"{name} of node {int(broken.argmax())} has a value that is not finite")
+    return Quadratic(np.concatenate([convex(Q[i : i + CHUNK], i) for i in range(0, n, CHUNK)]), q, c)
+
+
+def convex(Q: np.ndarray, first: int) -> np.ndarray:
+    """Matrices [n, d, d] made exactly symmetric, if they are so but for rounding and have no negative eigenvalue."""
+    size = roots_of(np.einsum("njj->nj", Q))
+    scaled = Q / size[:, :, None] / size[:, None]
+    askew = np.abs(scaled - scaled.transpose(0, 2, 1)).max(axis=(1, 2), initial=0) > ROUNDING
+    if askew.any():
+        i = int(askew.argmax())
+        raise ValueError(f"Q of node {first + i} is not symmetric: give (Q + Q')/2, which is all that counts in w'Q w")
+    try:
+        np.linalg.cholesky(scaled + ROUNDING * np.eye(Q.shape[1]))
+    except np.linalg.LinAlgError:
+        lowest = np.linalg.eigvalsh(scaled)[:, 0]
+        i = int(lowest.argmin())
+        raise ValueError(
+            f"Q of node {first + i} has a negative eigenvalue ({np.linalg.eigvalsh(Q[i])[0]:.2g}): its loss has no "
+            "minimum; every Q must be positive semi-definite"
+        ) from None
+    return (Q + Q.transpose(0, 2, 1)) / 2
 
 
 def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
@@ -91,3 +120,14 @@ def statistics(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> Quadratic:
         if len(labels):
             Q[i], q[i], c[i] = rows.T @ rows / len(labels), -2 * rows.T @ labels / len(labels), np.mean(labels**2)
     return Quadratic(Q, q, c)
+
+
+def padded(X: Sequence[np.ndarray], y: Sequence[np.ndarray], dtype) -> Block:
+    """Ragged rows as one block."""
+    size = np.array([len(a) for a in y])
+    shape = len(size), max(int(size.max()), 1)
+    rows, labels = np.zeros((*shape, X[0].shape[1])), np.zeros(shape)
+    for i, m in enumerate(size):
+        rows[i, :m], labels[i, :m] = X[i], y[i]
+    ids = jnp.arange(len(size), dtype=jnp.int32)
+    return Block(jnp.asarray(rows, dtype), jnp.asarray(labels, dtype), jnp.asarray(size, jnp.int32), ids)
