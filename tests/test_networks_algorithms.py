@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 import confrere as cf
-from confrere.networks import GTVMin, Network
+from confrere.networks import GTVMin, Network, accelerated
 from tests.network_problems import connected, problem, rows_of
 from tests.playing import LINEAR
 
@@ -471,6 +471,33 @@ def test_extreme_eigenvalues_of_a_large_problem_are_those_of_its_matrix():
         Q[i, :, i] += rows.T @ rows / 6
     values = np.linalg.eigvalsh(Q.reshape(1500, 1500))
     np.testing.assert_allclose(cf.networks.extreme_eigenvalues(p), values[[0, -1]], rtol=1e-6)
+
+
+def test_the_smallest_eigenvalue_above_zero_of_a_large_problem_comes_after_its_free_directions(monkeypatch):
+    rng = np.random.default_rng(0)
+    net = Network.from_edges([(i, i + 1) for i in range(0, 300, 2)])  # 150 pairs
+    X, y = list(rng.normal(size=(302, 6, 4))), list(rng.normal(size=(302, 6)))
+    net = Network.from_edges(net.edges, 302)  # and two nodes alone
+    y[0] = y[1] = y[301] = None  # of a pair and a node nobody knows anything: eight directions
+    p = GTVMin(net, alpha=0.5, X=X, y=y)
+    values = np.concatenate([np.linalg.eigvalsh(Q) for Q in pair_matrices(p)])
+    above = np.sort(values)[8:]
+    assert above[0] > 1e-9
+    np.testing.assert_allclose(cf.networks.extreme_eigenvalues(p, nonzero=True), [above[0], above[-1]], rtol=1e-6)
+    monkeypatch.setattr(accelerated, "LARGEST", 100)
+    monkeypatch.setattr(accelerated, "MANY", 7)
+    with pytest.raises(ValueError, match="8 eigenvalues are 0, too many"):
+        cf.networks.extreme_eigenvalues(p, nonzero=True)
+    h = cf.networks.accelerated_fedgd(p, iterations=60)  # as far as so many iterations reach
+    assert h.objective[-1] < 1.05 * p.objective(p.solve())
+
+
+def pair_matrices(p):
+    """Q of every pair, node by node, and of the nodes alone."""
+    Q, pull = p.quadratic.Q, p.alpha * np.kron([[1.0, -1.0], [-1.0, 1.0]], np.eye(p.d))
+    zero = np.zeros((p.d, p.d))
+    pairs = [np.block([[Q[i], zero], [zero, Q[i + 1]]]) + pull for i in range(0, 300, 2)]
+    return [*pairs, Q[300], Q[301]]
 
 
 @pytest.mark.parametrize("method", ["nesterov", "chebyshev"])

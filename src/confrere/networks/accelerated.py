@@ -6,8 +6,9 @@ With 2 l and 2 u the extreme eigenvalues of the Hessian 2 (Q + alpha L), so that
     Chebyshev    the polynomial of the gradient steps that is smallest on [l, u]; for quadratic losses
 
 Both move models only in directions that rows or coupling see: where the solution is not unique, l is the smallest
-eigenvalue above 0. Iterations K that are too few for l are used for what they can reach: l is then taken as u (4/K)^2.
-On [l, u] both come near (to e^-8 of the distance there); what is below shrinks more slowly, and is never enlarged.
+eigenvalue above 0. Iterations K that are too few for l are used for what they can reach: l is then taken as u (4/K)^2,
+as it is where 0 is given for l. On [l, u] both come near (to e^-8 of the distance there); what is below shrinks more
+slowly, and is never enlarged.
 
 Of other losses nothing is known but a bound u, and momentum grows as k/(k + 3) until a step goes uphill, where it
 begins anew (O'Donoghue, Candes: Adaptive restart for accelerated gradient schemes, 2015).
@@ -33,6 +34,7 @@ from confrere.networks.loops import Run, Stop, finished, loop, rule_of
 from confrere.networks.problem import GTVMin
 from confrere.networks.terms import QUADRATIC, Local, Terms, smooth_both, smooth_gradient, smooth_value
 
+MANY = 100  # free directions beyond which the eigenvalue after them is not looked for in large problems
 REACH = 4  # iterations that a root of the condition number takes at least
 
 
@@ -55,7 +57,9 @@ def extreme_eigenvalues(p: GTVMin, nonzero: bool = False) -> tuple[float, float]
     free = free_count(p) if nonzero else 0
     if free >= Q.shape[0]:
         raise ValueError("no row and no coupling sees any direction: all eigenvalues are 0")
-    if Q.shape[0] <= LARGEST // 4 or free + 1 >= Q.shape[0] // 4:
+    if free > MANY and Q.shape[0] > LARGEST:
+        raise ValueError(f"{free} eigenvalues are 0, too many to find the next one in a problem of this size: bound it")
+    if Q.shape[0] <= LARGEST // 4 or (free > MANY and Q.shape[0] <= LARGEST):
         values = np.linalg.eigvalsh(Q.toarray())
         return float(max(values[free], 0)), float(values[-1])
     begin = np.random.default_rng(0).normal(size=Q.shape[0])
@@ -155,7 +159,9 @@ def accelerated_fedgd(
         high = checked(*eigenvalues)[1]
         given = p.terms(), p.start(start), jnp.asarray(high, dtype), tol
         return finished(*restarted(p.local, *given, iterations, what))
-    low, high = checked(*(extreme_eigenvalues(p, nonzero=True) if eigenvalues is None else eigenvalues))
+    if eigenvalues is None:
+        eigenvalues = extreme_eigenvalues(p, nonzero=p.n * p.d <= LARGEST or free_count(p) <= MANY)
+    low, high = checked(*eigenvalues)
     low = max(low, high * min(1, REACH / iterations) ** 2)
     run = nesterov if method == "nesterov" else chebyshev
     given = p.start(start), jnp.asarray(low, dtype), jnp.asarray(high, dtype), tol

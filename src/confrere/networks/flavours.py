@@ -76,7 +76,8 @@ def vertical(network: Network, X: Sequence[Any], y: Any, alpha: float, iteration
         raise ValueError(f"X must have {network.n} matrices of {len(labels)} rows each, the rows of y")
     inverse = [np.linalg.pinv(a) for a in columns]
     A, share = network.adjacency(), alpha * network.degrees[:, None]
-    said, models = np.zeros((network.n, len(labels))), []
+    said = np.zeros((network.n, len(labels)))
+    models: list[np.ndarray] = []
     for _ in range(iterations):
         aim = (labels + alpha * (A @ said)) / (1 + share)
         models = [b @ t for b, t in zip(inverse, aim, strict=True)]

@@ -99,7 +99,8 @@ class GTVMin:
         """Refuse models of another shape than this problem's."""
         if self.quadratic is not None:
             if np.shape(W) != (self.n, self.d):
-                raise ValueError(f"{name} must have the shape ({self.n}, {self.d}), not {np.shape(W)}")
+                wanted = f"({self.n}, {self.d}), models stacked over {self.n} nodes"
+                raise ValueError(f"{name} must have the shape {wanted}, not {np.shape(W)}")
             return
         check_stacked(W, self.strengths, self.n, name)
 

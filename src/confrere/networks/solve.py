@@ -16,7 +16,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from confrere.networks.blocks import laid_out
 from confrere.networks.conjugate import Common, System, conjugate_gradients, left
-from confrere.networks.free import LARGEST, free_parts, least_norm
+from confrere.networks.free import LARGEST, free_parts, least_norm, sums_by
 from confrere.networks.network import Network
 from confrere.networks.ranks import pseudo_inverses, roots_of
 from confrere.networks.statistics import Quadratic
@@ -38,18 +38,15 @@ def system_of(quadratic: Quadratic, network: Network, coupling: np.ndarray, dtyp
     strength = coupling * scale**2
     stiff = float(strength.max() * network.degrees.mean()) > STIFF
     common = common_part(quadratic, network, scale * (coupling > 0), dtype) if stiff else None
-    given = (jnp.asarray(a, dtype) for a in (laid_out(quadratic.Q), strength, scale))
-    blocks, strength, scale = given
-    return System(blocks, network.layout(dtype), strength, scale, common)
+    blocks = jnp.asarray(laid_out(quadratic.Q), dtype)
+    return System(blocks, network.layout(dtype), jnp.asarray(strength, dtype), jnp.asarray(scale, dtype), common)
 
 
 def common_part(quadratic: Quadratic, network: Network, scale: np.ndarray, dtype) -> Common:
     """The inverses of what a component's nodes see together, of coordinates that are coupled."""
-    count = int(network.labels.max()) + 1
-    total = np.zeros((count, *quadratic.Q.shape[1:]))
-    np.add.at(total, network.labels, quadratic.Q) if count > 1 else quadratic.Q.sum(axis=0, out=total[0])
+    total = sums_by(network.labels, quadratic.Q, np.ones(network.n))
     inverse = pseudo_inverses(total * scale[:, None] * scale)
-    labels = None if count == 1 else jnp.asarray(network.labels, jnp.int32)
+    labels = None if network.connected else jnp.asarray(network.labels, jnp.int32)
     return Common(labels, jnp.asarray(inverse, dtype))
 
 
@@ -126,7 +123,7 @@ def inverse_of(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Products with the inverse; directions that rounding has made singular after all are left out."""
     try:
         factor = cho_factor(H)
-        return lambda b: cho_solve(factor, b)
+        return lambda b: np.asarray(cho_solve(factor, b))
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(H)
         seen = values > 1e-15 * values[-1]

@@ -43,11 +43,14 @@ def check_quadratic(given: Quadratic, n: int) -> Quadratic:
         broken = ~np.isfinite(array).reshape(n, -1).all(axis=1)
         if broken.any():
             raise ValueError(f"{name} of node {int(broken.argmax())} has a value that is not finite")
-    return Quadratic(np.concatenate([convex(Q[i : i + CHUNK], i) for i in range(0, n, CHUNK)]), q, c)
+    for first in range(0, n, CHUNK):
+        check_convex(Q[first : first + CHUNK], first)
+    exact = (Q.transpose(0, 2, 1) == Q).all()
+    return Quadratic(Q if exact else (Q + Q.transpose(0, 2, 1)) / 2, q, c)
 
 
-def convex(Q: np.ndarray, first: int) -> np.ndarray:
-    """Matrices [n, d, d] made exactly symmetric, if they are so but for rounding and have no negative eigenvalue."""
+def check_convex(Q: np.ndarray, first: int) -> None:
+    """Refuse matrices [n, d, d] that are not symmetric but for rounding, or have a negative eigenvalue."""
     size = roots_of(np.einsum("njj->nj", Q))
     scaled = Q / size[:, :, None] / size[:, None]
     askew = np.abs(scaled - scaled.transpose(0, 2, 1)).max(axis=(1, 2), initial=0) > ROUNDING
@@ -63,7 +66,6 @@ def convex(Q: np.ndarray, first: int) -> np.ndarray:
             f"Q of node {first + i} has a negative eigenvalue ({np.linalg.eigvalsh(Q[i])[0]:.2g}): its loss has no "
             "minimum; every Q must be positive semi-definite"
         ) from None
-    return (Q + Q.transpose(0, 2, 1)) / 2
 
 
 def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
