@@ -99,7 +99,8 @@ def largest(four: jax.Array) -> jax.Array:
 def _largest_jvp(given: tuple[jax.Array], change: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     """The change of the first that is largest."""
     four, out = given[0], largest(given[0])
-    is_it, open_still = [], jnp.ones(out.shape, bool)
+    is_it: list[jax.Array] = []
+    open_still = jnp.ones(out.shape, bool)
     for one in four:
         is_it.append(open_still & (one == out))
         open_still &= one != out

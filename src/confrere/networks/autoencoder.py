@@ -85,8 +85,8 @@ def checked_rows(rows: Sequence[Any]) -> list[np.ndarray]:
 def standards(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation of every column over all silos; a constant one has the deviation 1."""
     count = sum(len(a) for a in rows)
-    centre = sum(a.sum(axis=0) for a in rows) / count
-    squares = sum(np.square(a - centre).sum(axis=0) for a in rows) / count
+    centre = np.sum([a.sum(axis=0) for a in rows], axis=0) / count
+    squares = np.sum([np.square(a - centre).sum(axis=0) for a in rows], axis=0) / count
     seen = squares > 1e-20 * (1 + centre**2)
     return centre, np.where(seen, np.sqrt(squares), 1.0)
 

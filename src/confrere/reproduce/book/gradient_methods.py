@@ -56,7 +56,7 @@ def run() -> dict[str, Any]:
 def penalised(X: np.ndarray, y: np.ndarray) -> GTVMin:
     """Ridge regression as the loss of a network's only node."""
     Q, q, c = X.T @ X / len(y) + ALPHA * np.eye(X.shape[1]), -2 * X.T @ y / len(y), np.mean(y**2)
-    return GTVMin(Network.from_edges([], 1), Quadratic(Q[None], q[None], c[None]), alpha=0)
+    return GTVMin(Network.from_edges([], 1), Quadratic(Q[None], q[None], np.array([c])), alpha=0)
 
 
 def descend(problem: GTVMin, rate: float, factor: float) -> dict[str, Any]:
