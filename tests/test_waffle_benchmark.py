@@ -140,6 +140,14 @@ def test_the_page_refuses_two_cells_of_one_seed(monkeypatch):
         refuse_doubles([*runs, runs[0]])
 
 
+def test_the_page_is_what_the_cells_say(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    from waffle_page import PAGE, write
+
+    write(BENCH / "waffle-cells", tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text() == PAGE.read_text()
+
+
 def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
     store = Store(tmp_path)
     first = table.run_table(TINY, ["B"], ["local", "fedavg"], [1], store)
