@@ -1,4 +1,4 @@
-from . import clients, data, mixers, models, networks, report, stopping, testing, weights
+from . import clients, data, mixers, models, networks, report, selection, stopping, testing, weights
 from .algorithms import (
     apfl,
     clustered,
@@ -124,6 +124,7 @@ __all__ = [
     "ridge_local",
     "rollout",
     "scaffold",
+    "selection",
     "simulate",
     "stopping",
     "testing",
