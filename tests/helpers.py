@@ -51,6 +51,8 @@ def network_problem() -> Problem:
 NETWORK = cf.networks.Network.from_edges([(0, 1), (1, 2), (1, 3)], weights=[1.0, 0.5, 2.0])
 RING = cf.networks.Network.from_edges([(0, 1), (1, 2), (2, 3), (3, 0)])  # equal degrees: equal silos move alike
 
+BELIEVED = np.array([1.0, 0.5, 2.0, 0.25])  # of the four silos of the usual problem, before training
+
 ALGORITHMS = {
     "local": Row(lambda order: cf.local(lr=0.2), cf.local(lr=0.2)),
     "local-batches": Row(lambda order: cf.local(lr=0.2, batch=4), cf.local(lr=0.2, batch=4)),
@@ -60,6 +62,7 @@ ALGORITHMS = {
         lambda order: cf.fedavg(lr=0.2, batch=4, momentum=0.9, weight_decay=0.01, l2=0.01),
         cf.local(lr=0.2, batch=4, momentum=0.9, weight_decay=0.01, l2=0.01),
     ),
+    "fedavg-prior": Row(lambda order: cf.fedavg(lr=0.2, batch=4, prior=BELIEVED[order]), cf.local(lr=0.2, batch=4)),
     "fine-tuned": Row(lambda order: cf.fine_tuned(lr=0.2, batch=4, tune_steps=3)),
     "ditto": Row(lambda order: cf.ditto(lr=0.2, pull=0.5, batch=4, momentum=0.5)),
     "apfl": Row(lambda order: cf.apfl(lr=0.2, alpha=0.4, batch=4, l2=0.01)),

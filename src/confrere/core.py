@@ -67,7 +67,8 @@ class Ctx(NamedTuple):
     """What a round is about: `[n]` arrays for a mixer, the silo's own values for a client.
 
     round counts from 1; active: who takes part; size: rows per silo; age: how many rounds old each message
-    is (0 fresh, -1 never heard, None: all fresh); key: for all randomness.
+    is (0 fresh, -1 never heard, None: all fresh); key: for all randomness; prior: what was believed of every silo
+    before training, by which a mixer's weights are multiplied (None: all 1; clients are not told).
     """
 
     round: Any
@@ -75,6 +76,7 @@ class Ctx(NamedTuple):
     size: Any
     age: Any = None
     key: Any = None
+    prior: Any = None
 
 
 class Inbox(NamedTuple):
@@ -123,7 +125,8 @@ class Mixer(NamedTuple):
     its own), None (nothing: all receive the same), or a prefix of the inbox with 0 and None at its parts. `sends` is
     False for a mixer that could run inside each silo, because no message counts but its own: nothing then crosses a
     border. With a `listener` one silo only listens. `own_rows` is True where all receive the same, but each silo mixes
-    it by a row of weights of its own.
+    it by a row of weights of its own. `graded` is False for a mixer that weighs silos by what they say alone: a prior
+    can keep a silo or leave it out, but nothing between.
     """
 
     init: Callable[[Tree, Tree], tuple[Inbox, Tree]]
@@ -132,6 +135,7 @@ class Mixer(NamedTuple):
     sends: bool = True
     listener: Listener | None = None
     own_rows: bool = False
+    graded: bool = True
 
     @property
     def per_silo(self) -> bool:
@@ -183,7 +187,8 @@ class Algorithm(NamedTuple):
 
     init: (params, data) -> state; update: (state, data, key, active, observe, each) -> (state, record), where
     each(function, in_axes) runs the silos, by default side by side; personal: (state, data, i) -> params of silo i.
-    Other hosts run `client` and `mixer` themselves.
+    Other hosts run `client` and `mixer` themselves, with the `prior` [n] in the mixer's `ctx` and nobody active whose
+    prior is 0.
     """
 
     init: Callable[..., State]
@@ -191,20 +196,23 @@ class Algorithm(NamedTuple):
     personal: Callable[[State, Block, Any], Tree]
     client: Client
     mixer: Mixer
+    prior: Any = None
 
 
 class Bound(NamedTuple):
     """A maker with its static arguments bound: equal if both are, so that compiled programs are found again.
 
     `whole`: the maker wants the whole model, not its loss alone (methods that need the curvature of a linear model).
+    Makers know nothing of a prior: it is heeded here, for all of them.
     """
 
     maker: Callable[..., Algorithm]
     static: tuple[tuple[str, Hashable], ...]
     whole: bool = False
 
-    def __call__(self, loss: Loss, **hyper: Any) -> Algorithm:
-        return self.maker(loss, **dict(self.static), **hyper)
+    def __call__(self, loss: Loss, prior: Any = None, **hyper: Any) -> Algorithm:
+        made = self.maker(loss, **dict(self.static), **hyper)
+        return made if prior is None else federate(made.client, made.mixer, prior)
 
     def on(self, model: Any, **hyper: Any) -> Algorithm:
         """The algorithm for a model."""
@@ -248,6 +256,11 @@ class Recipe(NamedTuple):
         if unknown:
             raise TypeError(f"{self.name} has no hyper-parameter {', '.join(unknown)}; it has {', '.join(self.hyper)}")
         return self._replace(hyper={**self.hyper, **hyper})
+
+    def with_prior(self, prior: Any) -> "Recipe":
+        """The same recipe with a prior on silos: a selection, numbers by name, or one per silo; None takes it away."""
+        others = {k: v for k, v in self.hyper.items() if k != "prior"}
+        return self._replace(hyper=others if prior is None else {**others, "prior": prior})
 
 
 def rows_where(mask: jax.Array, new: Tree, old: Tree) -> Tree:
@@ -304,6 +317,8 @@ def weighted(weights: Weights, on: str = "x", via: Via = plain) -> Rule:
         geometry, combine = via({k: v for k, v in message.items() if k != "told"}, on, ctx)
         geometry.told = message.get("told")
         W, state = weights.update(geometry, state, ctx)
+        if ctx.prior is not None:
+            W = W * jnp.asarray(ctx.prior, W.dtype)
         here = present(ctx)
         counted = jnp.where(here, W, 0)
         if weights.needs is not None:
@@ -337,8 +352,13 @@ def blank_message(client: Client, shared: Tree, private: Tree, one: Block) -> Tr
     return jax.eval_shape(say)
 
 
-def federate(client: Client, mixer: Mixer) -> Algorithm:
-    """Put a client and a mixer together. See `Algorithm` for what comes out."""
+def taking_part(active: jax.Array, prior: Any) -> jax.Array:
+    """Who takes part [n]: of those who are active, whose prior is not 0."""
+    return active if prior is None else active & (jnp.asarray(prior) > 0)
+
+
+def federate(client: Client, mixer: Mixer, prior: Any = None) -> Algorithm:
+    """Put a client and a mixer together, with a prior [n] if there is one. See `Algorithm` for what comes out."""
 
     def init(params: Tree, data: Block) -> State:
         n = data.id.shape[0]
@@ -354,7 +374,7 @@ def federate(client: Client, mixer: Mixer) -> Algorithm:
     def update(state: State, data: Block, key, active=None, observe=None, each=jax.vmap) -> tuple[State, Record]:
         n = data.id.shape[0]
         with_rows = data.size > 0  # a silo without a row has nothing to say
-        active = with_rows if active is None else with_rows & (jnp.asarray(active) > 0)
+        active = taking_part(with_rows if active is None else with_rows & (jnp.asarray(active) > 0), prior)
         mixer_key, keys = silo_keys(key, state.round, data.id)
         ctx = Ctx(state.round, active, data.size, jnp.zeros(n, jnp.int32), keys)
         everybody = each(client.update, (mixer.axis, 0, 0, Ctx(None, 0, 0, 0, 0)))  # type: ignore[arg-type]
@@ -364,7 +384,7 @@ def federate(client: Client, mixer: Mixer) -> Algorithm:
         message, private = everybody(inbox, state.private, data, ctx)
         message, here = arrived(message, active)
         private = rows_where(here, private, state.private)
-        ctx = ctx._replace(active=here, key=mixer_key)
+        ctx = ctx._replace(active=here, key=mixer_key, prior=prior)
         inbox, mix, mixed = mixer.update(message, state.mix, ctx)
         seen = () if observe is None else observe(message, ctx)
         record = Record(mixed.weights, mixed.mass, here, seen)
@@ -374,7 +394,7 @@ def federate(client: Client, mixer: Mixer) -> Algorithm:
         inbox, private, one = silo_view(mixer, state, data, i)
         return client.personal(inbox, private, one)
 
-    return Algorithm(init, update, personal, client, mixer)
+    return Algorithm(init, update, personal, client, mixer, prior)
 
 
 def silo_view(mixer: Mixer, state: State, data: Block, i: Any) -> tuple[Inbox, Tree, Block]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from confrere.core import Algorithm, Block, Ctx, Record, State, Tree, blank_message, silo_keys, silo_view
+from confrere.core import Algorithm, Block, Ctx, Record, State, Tree, blank_message, silo_keys, silo_view, taking_part
 
 
 class NotFinite(FloatingPointError):
@@ -35,6 +35,7 @@ def checked_update(algorithm: Algorithm, names: Sequence[str]):
     def update(state: State, data: Block, key, active=None, observe=None, each=None) -> tuple[State, Record]:
         n, number = len(names), int(state.round)
         here = data.size > 0 if active is None else (jnp.asarray(active) > 0) & (data.size > 0)
+        here = taking_part(here, algorithm.prior)
         mixer_key, keys = silo_keys(key, state.round, data.id)
         messages: list[Tree] = []
         privates: list[Tree] = []
@@ -52,7 +53,7 @@ def checked_update(algorithm: Algorithm, names: Sequence[str]):
             messages.append(message)
             privates.append(private)
         stacked = jax.tree.map(lambda *rows: jnp.stack(rows), *messages)
-        ctx = Ctx(state.round, here, data.size, jnp.zeros(n, jnp.int32), mixer_key)
+        ctx = Ctx(state.round, here, data.size, jnp.zeros(n, jnp.int32), mixer_key, algorithm.prior)
         inbox, mix, mixed = mixer.update(stacked, state.mix, ctx)
         check_finite(mixed, number, "mix")
         check_finite(inbox, number, "model handed out")

@@ -15,13 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Block, Recipe, State, Tree
+from confrere.core import Block, Mixer, Recipe, State, Tree
 from confrere.data.silo import PartName
 from confrere.data.silos import Silos
 from confrere.debug import checked_update
 from confrere.each import SILO, mesh_for
 from confrere.history import History, Outcome, recorded
 from confrere.models import Model, metrics_of
+from confrere.prior import resolved
 from confrere.program import Entry, Held, Setup, advance, numbers, one_round, personal_models, score_of, start, traffic
 
 RECORDS = ("weights", "distance", "norm", "cone")
@@ -99,6 +100,8 @@ def simulate(
         state, first = _start(setup, hyper, params, train), 0
     run = run_debug if debug else run_chunks
     who = availability(active, rounds, len(silos))[first:]
+    if "prior" in recipe.hyper:
+        who = who & (recipe.hyper["prior"] > 0)
     place = None if user is None else jnp.int32(user)
     outcome = run(setup, (hyper, key, train, test, place), who, state, silos.names, progress)
     done = len(outcome.entries.record.mass)
@@ -182,15 +185,30 @@ def initial_params(model: Model, silos: Silos, key: jax.Array) -> Tree:
 
 
 def with_places(recipe: Recipe, silos: Silos) -> Recipe:
-    """The recipe with the user's name turned into its place."""
+    """The recipe with the user's name turned into its place, and a prior into one number per silo."""
     if not isinstance(recipe, Recipe):
         raise TypeError(f"an algorithm is what e.g. confrere.fedavg(lr=0.1) returns, not {type(recipe).__name__}")
-    several = [name for name, value in recipe.hyper.items() if np.ndim(value) > 0]
+    several = [name for name, value in recipe.hyper.items() if name != "prior" and np.ndim(value) > 0]
     if several:
         raise ValueError(f"{several[0]} must be a single number here; for several at once vmap confrere.rollout")
-    if "user" not in recipe.hyper:
+    if "user" in recipe.hyper:
+        recipe = recipe.replace(user=silos.index(recipe.hyper["user"]))
+    if "prior" not in recipe.hyper:
         return recipe
-    return recipe.replace(user=silos.index(recipe.hyper["user"]))
+    return recipe.with_prior(resolved(recipe.hyper["prior"], silos.names, recipe.hyper.get("user")))
+
+
+def check_prior(recipe: Recipe, mixer: Mixer, names: Sequence[str]) -> None:
+    """Refuse a prior between keeping and leaving out, where an algorithm weighs silos by itself."""
+    if mixer.graded or "prior" not in recipe.hyper:
+        return
+    prior = recipe.hyper["prior"]
+    between = np.flatnonzero(~np.isin(prior, (0, 1)))
+    if len(between):
+        raise ValueError(
+            f"{recipe.name} weighs silos by what they say: its prior can keep a silo (1) or leave it out (0), but silo "
+            f"{names[between[0]]!r} has {prior[between[0]]:g}"
+        )
 
 
 def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metrics, record, stop):
@@ -203,7 +221,9 @@ def prepare(recipe: Recipe, model: Model, silos: Silos, user: int | None, metric
     if model.task == "classification":
         silos.classes()
     part = "test" if sum(silos.sizes("test")) > 0 else "train"
-    listens = recipe.bound.on(model, **recipe.hyper).mixer.listener is not None  # who does needs no rows of its own
+    mixer = recipe.bound.on(model, **recipe.hyper).mixer
+    check_prior(recipe, mixer, silos.names)
+    listens = mixer.listener is not None  # who does needs no rows of its own
     if user is not None and silos.sizes("train")[user] == 0 and not listens:
         raise ValueError(f"the user, silo {silos.names[user]!r}, has no training rows")
     if user is not None and silos.sizes(part)[user] == 0:

@@ -148,7 +148,7 @@ def made_of(make: Any, case: Case) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise TypeError(f"it made {type(recipe).__name__}, not a recipe: {hint}")
     for name, value in recipe.hyper.items():
-        if np.ndim(value) > 0:
+        if name != "prior" and np.ndim(value) > 0:
             raise TypeError(f"{name} is {value!r}, not a number: {hint}")
     return recipe
 

@@ -10,6 +10,7 @@ from confrere.algorithms.common import Shares, recipe_of, shares
 from confrere.checks import check_numbers, concrete
 from confrere.clients.batches import Order
 from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.prior import Prior
 
 Server = Literal["adam", "yogi", "adagrad", "sgd"]
 MOMENTS = {"server_lr": 0.1, "b1": 0.9, "b2": 0.99, "eps": 1e-3}
@@ -26,6 +27,7 @@ def fedopt(
     b2: float | None = None, eps: float | None = None, batch: int | None = 32, epochs: int | None = None,
     steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Adaptive federated optimisation: FedAvg whose server takes the mean of x - y_i for a gradient.
 
@@ -42,7 +44,7 @@ def fedopt(
         "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights, "server": server,
     }  # fmt: skip
     return recipe_of(
-        _fedopt, "fedopt", static, lr=lr, **numbers, momentum=momentum, weight_decay=weight_decay, l2=l2
+        _fedopt, "fedopt", static, lr=lr, **numbers, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior
     )  # fmt: skip
 
 

@@ -6,12 +6,14 @@ from confrere.checks import check_numbers, concrete
 from confrere.clients.batches import Order
 from confrere.core import Algorithm, Loss, Recipe, federate
 from confrere.models import Model
+from confrere.prior import Prior
 
 
 def local(
     lr: float, batch: int | None = None, epochs: int | None = None, steps: int | None = None,
     order: Order = "shuffled", momentum: float | None = None, weight_decay: float | None = None,
     l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Every silo trains alone: the baseline that collaboration must beat. Nothing is sent.
 
@@ -24,7 +26,7 @@ def local(
     if batch is None and epochs is None and steps is None:
         steps = 1
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order}
-    return recipe_of(_local, "local", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(_local, "local", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior)
 
 
 def _local(loss: Loss, lr, **how) -> Algorithm:
@@ -34,6 +36,7 @@ def _local(loss: Loss, lr, **how) -> Algorithm:
 def fedsgd(
     lr: float, batch: int | None = None, weights: Shares = "size", order: Order = "shuffled",
     l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Federated SGD: one gradient per silo and round, averaged, one step of the server.
 
@@ -45,7 +48,7 @@ def fedsgd(
     'uniform'
     """
     static = {"batch": batch, "order": order, "weights": weights}
-    return recipe_of(_fedsgd, "fedsgd", static, lr=lr, l2=l2)
+    return recipe_of(_fedsgd, "fedsgd", static, lr=lr, l2=l2, prior=prior)
 
 
 def _fedsgd(loss: Loss, lr, weights: Shares, **how) -> Algorithm:
@@ -56,6 +59,7 @@ def fedavg(
     lr: float, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
     weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Federated averaging: local training for one pass (or `epochs`, or `steps`), then the mean of the models.
 
@@ -67,14 +71,14 @@ def fedavg(
     'fedavg'
     """
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
-    return recipe_of(_fedavg, "fedavg", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(_fedavg, "fedavg", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior)
 
 
 def _fedavg(loss: Loss, lr, weights: Shares, **how) -> Algorithm:
     return federate(clients.sgd(loss, lr, **how), averaging(weights))
 
 
-def ridge_local(ridge: float = 1.0) -> Recipe:
+def ridge_local(ridge: float = 1.0, prior: Prior = None) -> Recipe:
     """Every silo goes straight to the optimum of its own losses with a ridge: training alone at its best.
 
     One round suffices, nothing is sent, and there is no learning rate. For linear and logistic models. It minimises the
@@ -87,7 +91,7 @@ def ridge_local(ridge: float = 1.0) -> Recipe:
     check_numbers(ridge=ridge)
     if concrete(ridge) == 0:
         raise ValueError("ridge must be above 0: without any, separable rows have no optimum")
-    return Recipe.of(_ridge_local, "ridge_local", {}, whole=True, ridge=ridge)._replace(rounds=1)
+    return Recipe.of(_ridge_local, "ridge_local", {}, whole=True, ridge=ridge, prior=prior)._replace(rounds=1)
 
 
 def _ridge_local(model: Model, ridge) -> Algorithm:

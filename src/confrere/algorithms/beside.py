@@ -5,12 +5,14 @@ from confrere.algorithms.common import Shares, averaging, recipe_of
 from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.prior import Prior
 
 
 def fine_tuned(
     lr: float, tune_lr: float | None = None, tune_steps: int = 10, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, weights: Shares = "size", order: Order = "shuffled",
     momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Local fine-tuning: FedAvg, and each silo's own model is the global one after some steps on its own rows.
 
@@ -28,7 +30,7 @@ def fine_tuned(
     tune_lr = lr if tune_lr is None else tune_lr
     return recipe_of(
         _fine_tuned, "fine_tuned", static,
-        lr=lr, tune_lr=tune_lr, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        lr=lr, tune_lr=tune_lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior,
     )  # fmt: skip
 
 
@@ -41,6 +43,7 @@ def ditto(
     lr: float, pull: float = 1.0, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
     weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Ditto: FedAvg, and beside it a personal model for every silo that is pulled towards the common one.
 
@@ -52,7 +55,9 @@ def ditto(
     {'lr': 0.1, 'pull': 3}
     """
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
-    return recipe_of(_ditto, "ditto", static, lr=lr, pull=pull, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(
+        _ditto, "ditto", static, lr=lr, pull=pull, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior
+    )
 
 
 def _ditto(loss: Loss, lr, pull, weights: Shares, batch, epochs, steps, order: Order, **how) -> Algorithm:

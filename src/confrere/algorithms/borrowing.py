@@ -8,6 +8,7 @@ from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts
 from confrere.core import Algorithm, Recipe, federate
 from confrere.models import Model
+from confrere.prior import Prior
 
 EVIDENCE_ROUNDS = 6  # one message around the own optimum, five around the pooled one
 
@@ -15,6 +16,7 @@ EVIDENCE_ROUNDS = 6  # one message around the own optimum, five around the poole
 def evidence(
     user: int | str | None = None, share: Share = "full", min_cell: int = MIN_CELL,
     candidates: Sequence[str] = CANDIDATES,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Evidence-weighted borrowing: the user's own rows judge how related every silo is, and borrow accordingly.
 
@@ -36,7 +38,7 @@ def evidence(
         raise ValueError(f"candidates must be some of {', '.join((*CANDIDATES, *LOCAL))}, not {candidates!r}")
     check_counts(min_cell=min_cell)
     static = {"share": share, "min_cell": min_cell, "candidates": tuple(named)}
-    return Recipe.of(_evidence, "evidence", static, whole=True, user=user)._replace(rounds=EVIDENCE_ROUNDS)
+    return Recipe.of(_evidence, "evidence", static, whole=True, user=user, prior=prior)._replace(rounds=EVIDENCE_ROUNDS)
 
 
 def _evidence(model: Model, share: Share, min_cell: int, candidates: tuple[str, ...], user=None) -> Algorithm:

@@ -6,12 +6,14 @@ from confrere.algorithms.common import Shares, recipe_of, shares
 from confrere.checks import check_counts
 from confrere.clients.batches import Order
 from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.prior import Prior
 
 
 def ifca(
     lr: float, k: int = 2, spread: float = 1.0, batch: int | None = 32, epochs: int | None = None,
     steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Iterative federated clustering: k models, of which every silo trains the one that fits its own rows best.
 
@@ -26,7 +28,7 @@ def ifca(
     check_counts(k=k)
     static = {"k": k, "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
     return recipe_of(
-        _ifca, "ifca", static, lr=lr, spread=spread, momentum=momentum, weight_decay=weight_decay, l2=l2
+        _ifca, "ifca", static, lr=lr, spread=spread, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior
     )  # fmt: skip
 
 
@@ -39,6 +41,7 @@ def clustered(
     lr: float, eps1: float = 0.1, eps2: float = 0.2, gamma: float = 0.5, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, weights: Shares = "size", order: Order = "shuffled",
     momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Clustered federated learning: FedAvg, and a cluster whose silos pull apart at its optimum is divided in two.
 
@@ -55,7 +58,7 @@ def clustered(
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
     return recipe_of(
         _clustered, "clustered", static,
-        lr=lr, eps1=eps1, eps2=eps2, gamma=gamma, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        lr=lr, eps1=eps1, eps2=eps2, gamma=gamma, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior,
     )  # fmt: skip
 
 

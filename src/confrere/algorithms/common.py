@@ -35,7 +35,7 @@ def recipe_of(maker, name: str, static: dict[str, Any], **hyper: Any) -> Recipe:
     if static.get("weights", "size") not in ("size", "uniform"):
         raise ValueError(f"weights must be 'size' or 'uniform', not {static['weights']!r}")
     optional = ("momentum", "weight_decay", "l2", "size_prior", "own_share")
-    needed = {k: v for k, v in hyper.items() if k != "user" and not (k in optional and v is None)}
+    needed = {k: v for k, v in hyper.items() if k not in ("user", "prior") and not (k in optional and v is None)}
     check_numbers(**{k: v for k, v in needed.items() if k != "size_prior"})
     if "size_prior" in needed:
         check_numbers(-math.inf, size_prior=needed["size_prior"])

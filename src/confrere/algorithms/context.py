@@ -7,12 +7,14 @@ from confrere.algorithms.common import Shares, averaging, recipe_of
 from confrere.clients.batches import Order
 from confrere.clients.context import Context
 from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.prior import Prior
 
 
 def featurised(
     lr: float, context: Context = "means", layer: str | None = None, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, weights: Shares = "size", order: Order = "shuffled",
     momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Featurisation: FedAvg on rows that also carry a description of their silo, made of the silo's own rows.
 
@@ -31,7 +33,9 @@ def featurised(
         "context": context, "layer": layer, "batch": batch, "epochs": epochs, "steps": steps, "order": order,
         "weights": weights,
     }  # fmt: skip
-    return recipe_of(_featurised, "featurised", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(
+        _featurised, "featurised", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior
+    )
 
 
 def _featurised(loss: Loss, lr, context: Context, layer: str | None, weights: Shares, **how) -> Algorithm:

@@ -12,6 +12,7 @@ from confrere.clients.batches import Order, plan_for
 from confrere.clients.controlled import Option, Receives, Sends
 from confrere.clients.sgd import local_optimizer
 from confrere.core import Algorithm, Client, Loss, Recipe, federate, weighted
+from confrere.prior import Prior
 from confrere.weights.omega import Schedule
 
 Variate = Literal["reformed", "untempered", "literal"]
@@ -22,6 +23,7 @@ def scaffold(
     lr: float, server_lr: float = 1.0, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
     option: Option = "II", weights: Shares = "uniform", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None, bounded: bool = False,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """SCAFFOLD: federated averaging whose local steps are corrected by control variates.
 
@@ -45,6 +47,7 @@ def scaffold(
     return recipe_of(
         _scaffold, "scaffold", static,
         lr=lr, server_lr=server_lr, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        prior=prior,
     )  # fmt: skip
 
 
@@ -61,6 +64,7 @@ def waffle(
     distance: Literal["update", "raw"] = "update", option: Option = "II", schedule: Schedule | None = None,
     threshold: Schedule | None = None, order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None, bounded: bool = False,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """WAFFLE: SCAFFOLD for one user, from everybody's model to the user's own over `rounds` rounds.
 
@@ -100,6 +104,7 @@ def waffle(
     recipe = recipe_of(
         _waffle, "waffle", static,
         user=user, lr=lr, slope=slope, server_lr=server_lr, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        prior=prior,
     )  # fmt: skip
     return recipe._replace(rounds=int(rounds))
 

@@ -13,6 +13,7 @@ from confrere.algorithms.common import averaging, recipe_of
 from confrere.checks import check_counts, check_network, check_numbers, concrete
 from confrere.clients.batches import Order
 from confrere.core import Algorithm, Loss, Mixer, Recipe, federate, weighted
+from confrere.prior import Prior
 
 if TYPE_CHECKING:
     from confrere.networks import Network
@@ -23,14 +24,16 @@ def neighbours(network: Any) -> Mixer:
     return mixers.peers(weighted(weighting.graph(network)))
 
 
-def gtv_gd(network: "Network", lr: float, alpha: float = 1.0, l2: float | None = None) -> Recipe:
+def gtv_gd(network: "Network", lr: float, alpha: float = 1.0, l2: float | None = None, prior: Prior = None) -> Recipe:
     """FedGD: gradient steps on the sum of losses + alpha sum over edges of A_ij |w_i - w_j|^2 (Algorithm 5.1).
 
     >>> import confrere as cf
     >>> cf.gtv_gd(cf.networks.Network.from_edges([(0, 1)]), lr=0.1).hyper
     {'lr': 0.1, 'alpha': 1.0}
     """
-    return gtv_recipe(_gtv_gd, "gtv_gd", network, {"batch": None, "order": "full"}, lr=lr, alpha=alpha, l2=l2)
+    return gtv_recipe(
+        _gtv_gd, "gtv_gd", network, {"batch": None, "order": "full"}, lr=lr, alpha=alpha, l2=l2, prior=prior
+    )
 
 
 def gtv_sgd(
@@ -40,6 +43,7 @@ def gtv_sgd(
     batch: int = 10,
     order: Order = "shuffled",
     l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:
     """FedSGD on a network: like `gtv_gd`, with the gradient of one batch of every silo (Algorithm 5.2).
 
@@ -47,12 +51,15 @@ def gtv_sgd(
     >>> cf.gtv_sgd(cf.networks.Network.from_edges([(0, 1)]), lr=0.1, batch=5).static["batch"]
     5
     """
-    return gtv_recipe(_gtv_gd, "gtv_sgd", network, {"batch": batch, "order": order}, lr=lr, alpha=alpha, l2=l2)
+    return gtv_recipe(
+        _gtv_gd, "gtv_sgd", network, {"batch": batch, "order": order}, lr=lr, alpha=alpha, l2=l2, prior=prior
+    )
 
 
 def gtv_async(
     network: "Network", lr: float, alpha: float = 1.0, delay: int = 0, batch: int | None = None,
     order: Order = "shuffled", l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Asynchronous FedGD: the last models that neighbours sent stand in for those of the silent (Algorithm 8.1).
 
@@ -65,11 +72,16 @@ def gtv_async(
     """
     check_counts(delay=delay or None)
     static = {"batch": batch, "order": order, "delay": delay}
-    return gtv_recipe(_gtv_async, "gtv_async", network, static, lr=lr, alpha=alpha, l2=l2)
+    return gtv_recipe(_gtv_async, "gtv_async", network, static, lr=lr, alpha=alpha, l2=l2, prior=prior)
 
 
 def gtv_relax(
-    network: "Network", alpha: float = 1.0, steps: int = 10, book: bool = False, l2: float | None = None
+    network: "Network",
+    alpha: float = 1.0,
+    steps: int = 10,
+    book: bool = False,
+    l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:
     """FedRelax: every silo goes to the minimum of its loss and its coupling, its neighbours held (Algorithm 5.4).
 
@@ -84,10 +96,10 @@ def gtv_relax(
     check_counts(steps=steps)
     check_numbers(alpha=alpha, **({} if l2 is None else {"l2": l2}))
     static = {"network": network, "steps": steps, "book": book}
-    return Recipe.of(_gtv_relax, "gtv_relax", static, alpha=alpha, l2=l2)
+    return Recipe.of(_gtv_relax, "gtv_relax", static, alpha=alpha, l2=l2, prior=prior)
 
 
-def fedavg_prox(eta: float, steps: int = 10, l2: float | None = None) -> Recipe:
+def fedavg_prox(eta: float, steps: int = 10, l2: float | None = None, prior: Prior = None) -> Recipe:
     """FedAvg with a proximal step: the plain mean of argmin_v f_i(v) + |v - x|^2/eta (Algorithm 5.3).
 
     As the proximal operator of (4.19) its step is eta/2. For a finite eta its fixed point is not the minimum of the
@@ -101,7 +113,7 @@ def fedavg_prox(eta: float, steps: int = 10, l2: float | None = None) -> Recipe:
     check_numbers(eta=eta, **({} if l2 is None else {"l2": l2}))
     if concrete(eta) == 0:
         raise ValueError("eta must be above 0: with 0 no model would ever move")
-    return Recipe.of(_fedavg_prox, "fedavg_prox", {"steps": steps}, eta=eta, l2=l2)
+    return Recipe.of(_fedavg_prox, "fedavg_prox", {"steps": steps}, eta=eta, l2=l2, prior=prior)
 
 
 def gtv_recipe(maker, name: str, network: Any, static: dict[str, Any], **hyper: Any) -> Recipe:

@@ -6,12 +6,14 @@ from confrere.algorithms.common import Shares, averaging, recipe_of, shares
 from confrere.checks import check_share, check_switches
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.prior import Prior
 
 
 def apfl(
     lr: float, alpha: float = 0.5, adaptive: bool = True, batch: int | None = 32, epochs: int | None = None,
     steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Adaptive personalised federated learning: a silo's model is a mixture of the common one and one of its own.
 
@@ -28,7 +30,9 @@ def apfl(
     static = {
         "adaptive": adaptive, "batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights,
     }  # fmt: skip
-    return recipe_of(_apfl, "apfl", static, lr=lr, alpha=alpha, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(
+        _apfl, "apfl", static, lr=lr, alpha=alpha, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior
+    )
 
 
 def _apfl(
@@ -42,6 +46,7 @@ def model_interpolation(
     lr: float, own_share: float | None = None, batch: int | None = 32, epochs: int | None = None,
     steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Model interpolation: a silo's model lies between FedAvg's and one that it trained alone.
 
@@ -58,7 +63,7 @@ def model_interpolation(
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
     return recipe_of(
         _model_interpolation, "model_interpolation", static,
-        lr=lr, own_share=own_share, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        lr=lr, own_share=own_share, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior,
     )  # fmt: skip
 
 
@@ -74,6 +79,7 @@ def data_interpolation(
     user: int | str, lr: float, own_share: float = 0.5, batch: int | None = None, epochs: int | None = None,
     steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Data interpolation: a model for one user that minimises own_share f_user + (1 - own_share) sum_j p_j f_j.
 
@@ -92,7 +98,7 @@ def data_interpolation(
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
     return recipe_of(
         _data_interpolation, "data_interpolation", static,
-        user=user, lr=lr, own_share=own_share, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        user=user, lr=lr, own_share=own_share, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior,
     )  # fmt: skip
 
 

@@ -7,12 +7,14 @@ from confrere.algorithms.common import Shares, averaging, recipe_of
 from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.prior import Prior
 
 
 def fedper(
     lr: float, keep: str | Sequence[str] = "head", batch: int | None = 32, epochs: int | None = None,
     steps: int | None = None, weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """FedPer: FedAvg on all layers but those that every silo keeps, by default the last one.
 
@@ -28,7 +30,7 @@ def fedper(
         "keep": layers.checked_names(keep), "batch": batch, "epochs": epochs, "steps": steps, "order": order,
         "weights": weights,
     }  # fmt: skip
-    return recipe_of(_fedper, "fedper", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(_fedper, "fedper", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior)
 
 
 def _fedper(loss: Loss, lr, keep: layers.Names, weights: Shares, **how) -> Algorithm:
@@ -39,6 +41,7 @@ def fedrep(
     lr: float, keep: str | Sequence[str] = "head", head_epochs: int = 1, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, weights: Shares = "size", order: Order = "shuffled",
     momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """FedRep: every silo first trains its own head on the common body, then the body below that head, which is sent.
 
@@ -55,7 +58,7 @@ def fedrep(
         "keep": layers.checked_names(keep), "head_epochs": head_epochs, "batch": batch, "epochs": epochs,
         "steps": steps, "order": order, "weights": weights,
     }  # fmt: skip
-    return recipe_of(_fedrep, "fedrep", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(_fedrep, "fedrep", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior)
 
 
 def _fedrep(
@@ -70,6 +73,7 @@ def fedbn(
     lr: float, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
     weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """FedBN: FedAvg on all layers but the normalisations, of which every silo keeps its own.
 
@@ -81,7 +85,7 @@ def fedbn(
     'fedbn'
     """
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
-    return recipe_of(_fedbn, "fedbn", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(_fedbn, "fedbn", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior)
 
 
 def _fedbn(loss: Loss, lr, weights: Shares, **how) -> Algorithm:

@@ -7,6 +7,7 @@ from confrere import weights as weighting
 from confrere.algorithms.common import recipe_of, stepping
 from confrere.clients.batches import Order
 from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.prior import Prior
 
 
 def weight_erosion(
@@ -15,6 +16,7 @@ def weight_erosion(
     order: Order = "shuffled", passes: Literal["paper", "code"] = "paper",
     newcomer: Literal["mean", "median"] = "mean", size_prior: float | None = None,
     momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Weight Erosion: a model for one user, in which silos count less as their gradients differ from the user's.
 
@@ -41,7 +43,7 @@ def weight_erosion(
     return recipe_of(
         _weight_erosion, "weight_erosion", static,
         user=user, lr=lr, p_d=p_d, p_s=p_s, size_prior=size_prior, momentum=momentum,
-        weight_decay=weight_decay, l2=l2,
+        weight_decay=weight_decay, l2=l2, prior=prior,
     )  # fmt: skip
 
 

@@ -6,12 +6,14 @@ from confrere.checks import check_counts, check_switches
 from confrere.clients.batches import Order, plan_for
 from confrere.clients.meta import in_pairs
 from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.prior import Prior
 
 
 def per_fedavg(
     lr: float, inner_lr: float = 0.1, inner_steps: int = 1, first_order: bool = False, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, weights: Shares = "size", order: Order = "shuffled",
     momentum: float | None = None, weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """Per-FedAvg, personalised MAML: the common model is trained to be good after a step on each silo's own rows.
 
@@ -32,7 +34,7 @@ def per_fedavg(
     }  # fmt: skip
     return recipe_of(
         _per_fedavg, "per_fedavg", static,
-        lr=lr, inner_lr=inner_lr, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        lr=lr, inner_lr=inner_lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior,
     )  # fmt: skip
 
 

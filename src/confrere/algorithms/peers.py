@@ -6,12 +6,14 @@ from confrere.algorithms.common import recipe_of
 from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.prior import Prior
 
 
 def fedamp(
     lr: float, attention: float = 0.5, sigma: float = 1.0, pull: float = 1.0, batch: int | None = 32,
     epochs: int | None = None, steps: int | None = None, order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """FedAMP: every silo trains from, and is pulled towards, a mix of models in which those near its own count most.
 
@@ -28,6 +30,7 @@ def fedamp(
     return recipe_of(
         _fedamp, "fedamp", static,
         lr=lr, attention=attention, sigma=sigma, pull=pull, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        prior=prior,
     )  # fmt: skip
 
 
@@ -40,6 +43,7 @@ def fedfomo(
     lr: float, every: int = 5, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
     order: Order = "shuffled", momentum: float | None = None, weight_decay: float | None = None,
     l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """FedFomo: every silo mixes all silos' models by how much each lowers the loss on validation rows of its own.
 
@@ -55,7 +59,9 @@ def fedfomo(
     if every == 1:
         raise ValueError("every must be 2 or more: with 1 all rows would be kept for validation")
     static = {"every": every, "batch": batch, "epochs": epochs, "steps": steps, "order": order}
-    return recipe_of(_fedfomo, "fedfomo", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(
+        _fedfomo, "fedfomo", static, lr=lr, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior
+    )
 
 
 def _fedfomo(loss: Loss, lr, every: int, **how) -> Algorithm:

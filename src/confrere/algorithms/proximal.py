@@ -5,12 +5,14 @@ from confrere.algorithms.common import Shares, averaging, recipe_of, shares, ste
 from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.prior import Prior
 
 
 def fedprox(
     lr: float, mu: float = 0.1, batch: int | None = 32, epochs: int | None = None, steps: int | None = None,
     weights: Shares = "size", order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """FedProx: FedAvg whose local training is held back by mu/2 |y - x|^2, the distance from the common model.
 
@@ -22,7 +24,9 @@ def fedprox(
     {'lr': 0.1, 'mu': 0.5}
     """
     static = {"batch": batch, "epochs": epochs, "steps": steps, "order": order, "weights": weights}
-    return recipe_of(_fedprox, "fedprox", static, lr=lr, mu=mu, momentum=momentum, weight_decay=weight_decay, l2=l2)
+    return recipe_of(
+        _fedprox, "fedprox", static, lr=lr, mu=mu, momentum=momentum, weight_decay=weight_decay, l2=l2, prior=prior
+    )
 
 
 def _fedprox(loss: Loss, lr, mu, weights: Shares, batch, epochs, steps, order: Order, **how) -> Algorithm:
@@ -34,6 +38,7 @@ def pfedme(
     batch: int | None = 32, epochs: int | None = None, steps: int | None = None, weights: Shares = "size",
     order: Order = "shuffled", momentum: float | None = None,
     weight_decay: float | None = None, l2: float | None = None,
+    prior: Prior = None,
 ) -> Recipe:  # fmt: skip
     """pFedMe: a personal model for every silo near a common one, which descends the Moreau envelopes of the losses.
 
@@ -55,6 +60,7 @@ def pfedme(
     return recipe_of(
         _pfedme, "pfedme", static,
         lr=lr, inner_lr=inner_lr, pull=pull, beta=beta, momentum=momentum, weight_decay=weight_decay, l2=l2,
+        prior=prior,
     )  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def bulletin(user=None, share: Share = "full") -> Mixer:
         return inbox, (table, heard | fresh, search), Mixed(None, mass[None])
 
     listener = None if user is None else Listener(user, ("table", "pool"))
-    return Mixer(init, update, listener=listener)
+    return Mixer(init, update, listener=listener, graded=False)
 
 
 def blank_table(message) -> dict[str, jax.Array]:

@@ -63,4 +63,4 @@ def exchange() -> Mixer:
         mass = jnp.where(here, weights, 0).sum(axis=1)
         return Inbox(table, 1.0 * heard), (table, heard), Mixed(None, mass, weights)
 
-    return Mixer(init, update, own_rows=True)
+    return Mixer(init, update, own_rows=True, graded=False)

@@ -18,6 +18,7 @@ from confrere.models import Model
 
 LEARNING_RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what is tried for a required `lr` that the grid does not name
 FILLED_IN = ("user", "rounds")  # arguments of a recipe that a study knows
+NO_NUMBER = ("prior",)  # arguments that no grid can give
 Given = Recipe | Callable[..., Recipe]
 Grid = Mapping[str, Any]
 
@@ -126,7 +127,7 @@ def check_grid(grid: Grid, named: Mapping[str, Given]) -> None:
 def open_numbers(given: Given) -> tuple[str, ...]:
     """The names that a grid may give for an algorithm."""
     names = given.hyper if isinstance(given, Recipe) else inspect.signature(given).parameters
-    return tuple(name for name in names if name not in FILLED_IN)
+    return tuple(name for name in names if name not in (*FILLED_IN, *NO_NUMBER))
 
 
 def grid_of(grid: Grid, name: str, given: Given) -> dict[str, list[float]]:
@@ -175,6 +176,11 @@ def contender(
     planned = rounds_of(rounds, name, default)
     recipes = [recipe_at(given, point, planned) for point in points]
     first = recipes[0]
+    if "prior" in first.hyper:
+        raise ValueError(
+            f"{name} has a prior, which is one user's: a study is for many. Leave silos out of all its runs "
+            "(silos.only), or run the recipe by itself (simulate)"
+        )
     for key in values:
         if key not in first.hyper:
             raise ValueError(
