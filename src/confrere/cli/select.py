@@ -1,0 +1,83 @@
+"""`confrere select`: whom one silo might learn with, before anything is trained."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from confrere.cli import inputs
+from confrere.cli.common import console, for_people, print_json, start_jax, status
+
+Method = Literal["ndoye", "influence", "gradients", "discrepancy", "all"]
+EVERY = ("ndoye", "influence", "gradients")
+
+
+def select(
+    data: inputs.DataOrStudy,
+    user: Annotated[str, typer.Option(help="The silo for which a model is to be made.", show_default=False)],
+    label: inputs.Label = None,
+    silo: inputs.SiloColumn = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="ndoye: how well a silo's model carries over; influence: how much the loss rises without a silo; "
+            "gradients: weights of a short run of Weight Erosion; all: these three."
+        ),
+    ] = "ndoye",
+    silent: Annotated[
+        list[str] | None, typer.Option(help="Silos that did not answer; written as for --silos.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of folds and resampling.")] = 0,
+    only: inputs.Only = None,
+    exclude: inputs.Exclude = None,
+    features: inputs.Features = None,
+    drop: inputs.Drop = None,
+    categorical: inputs.Categorical = None,
+    missing: inputs.Missing = None,
+    scale: inputs.Scale = "shared",
+    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
+    task: inputs.Task = None,
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """Whom might a silo learn with? Silos ranked before training, with intervals, reasons and what was sent for it.
+
+    Nothing is trained. To follow the advice, name the silos to `confrere train` with --silos or --exclude.
+    """
+    with for_people():
+        choice = inputs.choice_of(
+            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
+        )
+        from confrere.data.choose import check_user
+
+        silos = inputs.silos_of(data, choice)
+        check_user(user, silos.names, choice)
+        start_jax()
+        found = {}
+        for name in EVERY if method == "all" else (method,):
+            with status(f"Asking the silos: {name}", hidden=quiet or json):
+                found[name] = selection_by(name, silos, user, inputs.apart(silent), seed)
+        if json:
+            print_json({name: selection.to_dict() for name, selection in found.items()})
+        else:
+            show(found, silos, user, quiet)
+
+
+def selection_by(method: str, silos: Any, user: str, silent: tuple[str, ...], seed: int) -> Any:
+    """The selection by one method."""
+    from confrere import selection
+
+    return getattr(selection, method)(silos, user, silent=silent, seed=seed)
+
+
+def show(found: dict[str, Any], silos: Any, user: str, quiet: bool) -> None:
+    """A table for each method; unless quiet, the reasons too, and how to go on."""
+    if not quiet:
+        for note in silos.notes:
+            print(f"note: {note}")
+    for selection in found.values():
+        console().print(selection.table())
+        if not quiet:
+            for name in (*selection.ranking, *selection.silent):
+                print(f"{name}: {selection.reasons[name]}")
+    if not quiet:
+        print(f"Nothing is trained yet. {user} may keep or leave any silo: confrere train ... --silos or --exclude.")
