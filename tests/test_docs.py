@@ -93,7 +93,7 @@ def test_the_tutorial_leads_from_a_table_to_a_report(tmp_path):
     assert "north" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-ROOMS = "answers clients data estimator mixers models networks report saved study weights"
+ROOMS = "answers clients data estimator mixers models networks report saved selection study weights"
 PACKAGES = ["", *(f".{room}" for room in ROOMS.split())]
 
 
@@ -101,7 +101,18 @@ PACKAGES = ["", *(f".{room}" for room in ROOMS.split())]
 def test_every_public_name_is_in_the_reference(package):
     text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     names = set(importlib.import_module(package).__all__) - {"__version__"}
-    modules = {"clients", "data", "mixers", "models", "networks", "splits", "stopping", "testing", "weights"}
+    modules = {
+        "clients",
+        "data",
+        "mixers",
+        "models",
+        "networks",
+        "selection",
+        "splits",
+        "stopping",
+        "testing",
+        "weights",
+    }
     constants = {"METRICS", "metrics_of"}  # of a module whose members are all listed
     assert names
     assert [name for name in sorted(names - modules - constants) if not re.search(rf"\b{name}\b", text)] == []
