@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import confrere as cf
 from confrere.runs.config import read_config
 from tests.conftest import CACHE
+from tests.meeting import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 COMMAND = Path(sys.executable).with_name("confrere")
@@ -23,7 +25,7 @@ def run(*command: object, cwd: Path, **environment: str) -> str:
     cached = {"JAX_COMPILATION_CACHE_DIR": str(CACHE), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
     done = subprocess.run(
         [str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False,
-        env=os.environ | cached | environment,
+        env=os.environ | cached | environment, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -59,6 +61,22 @@ def test_the_four_hospitals_from_check_to_prediction(shared_data, tmp_path):
     assert len(re.findall(r"against (?:ridge_local|fedavg), 95 %", printed)) == 10
     assert "manifest.json, model.safetensors" in printed
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_two_processes_print_what_one_prints(tmp_path):
+    example = EXAMPLES / "network_on_two_machines.py"
+    one = run(sys.executable, example, cwd=tmp_path)
+    assert "process 0 of 1: 600 of 600 nodes" in one
+    coupled, single = map(float, re.findall(r"0\.\d{5}", one))
+    assert coupled < single / 2
+    address = f"localhost:{free_port()}"
+    with ThreadPoolExecutor() as pool:
+        words = [(sys.executable, example, k, 2, address) for k in range(2)]
+        both = list(pool.map(lambda command: run(*command, cwd=tmp_path), words))
+    for k, printed in enumerate(both):
+        assert f"process {k} of 2: 300 of 600 nodes" in printed
+        assert printed.splitlines()[-1] == one.splitlines()[-1]
 
 
 def test_the_study_file_names_every_field_there_is():

@@ -31,6 +31,7 @@ from confrere.networks.flavours import (
     spectral_vectors,
     vertical,
 )
+from confrere.networks.halo import partition
 from confrere.networks.learning import least_discrepant, of_degree
 from confrere.networks.loops import Run, Stop, decrease, fixed_count, near_enough, small_gradient
 from confrere.networks.network import Network
@@ -38,6 +39,7 @@ from confrere.networks.norm import network_lasso
 from confrere.networks.predictors import Predictors, relax_predictors
 from confrere.networks.problem import GTVMin
 from confrere.networks.relaxation import fedavg, fedrelax
+from confrere.networks.sharded import own_nodes, solve_sharded
 from confrere.networks.statistics import Quadratic
 from confrere.networks.stochastic import fedsgd
 
@@ -86,10 +88,13 @@ __all__ = [
     "network_lasso",
     "of_degree",
     "online_gd",
+    "own_nodes",
+    "partition",
     "relax_predictors",
     "ridge",
     "single_model",
     "small_gradient",
+    "solve_sharded",
     "spectral_vectors",
     "vertical",
     "within",

@@ -7,15 +7,36 @@ another, and a step for all of them together is added (`Common`): without it the
 iterations, and lose as many digits, as the coupling is larger.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from confrere.networks import blocks
-from confrere.networks.layout import Layout
 
 RIDGE = 1e-6
+
+Total = Callable[[jax.Array], jax.Array]  # adds up sums over the nodes that are here, where others are elsewhere
+
+
+def alone(sums: jax.Array) -> jax.Array:
+    """Sums over all nodes, where all are here."""
+    return sums
+
+
+class Couples(Protocol):
+    """A network in JAX, whole (`Layout`) or one shard of it (`Halo`)."""
+
+    @property
+    def degree(self) -> jax.Array:
+        """The weight of every node's edges [n]."""
+        ...
+
+    def differences(self, W: jax.Array) -> jax.Array:
+        """L W, [n, d]."""
+        ...
 
 
 class Common(NamedTuple):
@@ -24,12 +45,12 @@ class Common(NamedTuple):
     labels: jax.Array | None
     inverse: jax.Array
 
-    def step(self, r: jax.Array) -> jax.Array:
+    def step(self, r: jax.Array, total: Total) -> jax.Array:
         """For every component the step that its nodes would take as one, [n, d] or [1, d]."""
         if self.labels is None:
-            return (r.sum(axis=0) @ self.inverse[0])[None]
-        total = jax.ops.segment_sum(r, self.labels, self.inverse.shape[0])
-        return jnp.einsum("ci,cij->cj", total, self.inverse)[self.labels]
+            return (total(r.sum(axis=0)) @ self.inverse[0])[None]
+        sums = total(jax.ops.segment_sum(r, self.labels, self.inverse.shape[0]))
+        return jnp.einsum("ci,cij->cj", sums, self.inverse)[self.labels]
 
 
 class System(NamedTuple):
@@ -37,7 +58,7 @@ class System(NamedTuple):
     strength of the coupling of every scaled coordinate [d]."""
 
     blocks: jax.Array
-    layout: Layout
+    layout: Couples
     coupling: jax.Array
     scale: jax.Array
     common: Common | None
@@ -56,6 +77,7 @@ class Found(NamedTuple):
     residual: jax.Array
 
 
+@jax.jit
 def preconditioner(system: System) -> jax.Array:
     """The inverses of all nodes' blocks, [j, n, i]."""
     d, _, _ = system.blocks.shape
@@ -66,51 +88,48 @@ def preconditioner(system: System) -> jax.Array:
     return blocks.inverses(held + own * jnp.where(size > 0, RIDGE * size, 1)[None])
 
 
-def norm(a: jax.Array) -> jax.Array:
-    """The Euclidean norm of all numbers together."""
-    return jnp.sqrt(jnp.sum(a * a))
-
-
-@jax.jit
-def conjugate_gradients(system: System, b: jax.Array, whole: jax.Array, tol, most) -> Found:
-    """Iterate from zero until what is left of b is tol of `whole`, or `most` times; b must be in the range of A.
+def iterate(
+    system: System, inverse: jax.Array, b: jax.Array, start: jax.Array, tol, most, total: Total = alone
+) -> Found:
+    """Iterate from `start` until what is left of b is tol of it, or `most` times; b must be in the range of A.
 
     Both are measured in the norm of the preconditioner, and as they are if there is no step of whole components: with
-    it the coupling is so large that rounding of the models alone leaves more.
+    it the coupling is so large that rounding of the models alone leaves more. `inverse` is the preconditioner.
     """
-    inverse = preconditioner(system)
 
     def moved(r):
         z = blocks.products(inverse, r)
-        return z if system.common is None else z + system.common.step(r)
+        return z if system.common is None else z + system.common.step(r, total)
 
-    weighed, plain = jnp.sqrt(jnp.sum(whole * moved(whole))), norm(whole)
+    def squares(r, z):
+        rz, rr = total(jnp.stack([jnp.sum(r * z), jnp.sum(r * r)]))
+        return rz, rr
 
-    def share(r, rz):
-        left = jnp.sqrt(jnp.maximum(rz, 0)) / jnp.where(weighed > 0, weighed, 1)
-        return left if system.common is not None else jnp.maximum(left, norm(r) / jnp.where(plain > 0, plain, 1))
+    (weighed, plain), start = lax.optimization_barrier((squares(b, moved(b)), start))  # one exchange at a time
+
+    def share(rz, rr):
+        left = jnp.sqrt(jnp.maximum(rz, 0) / jnp.where(weighed > 0, weighed, 1))
+        return left if system.common is not None else jnp.maximum(left, jnp.sqrt(rr / jnp.where(plain > 0, plain, 1)))
 
     def step(state):
-        W, r, p, rz, k = state
+        W, r, p, rz, _, k = state
         Ap = system.times(p)
-        curvature = jnp.sum(p * Ap)
+        curvature = total(jnp.sum(p * Ap))
         a = jnp.where(curvature > 0, rz / jnp.where(curvature > 0, curvature, 1), 0)
         r = r - a * Ap
         z = moved(r)
-        new = jnp.sum(r * z)
-        return W + a * p, r, z + new / jnp.where(rz > 0, rz, 1) * p, new, k + 1
+        new, rr = squares(r, z)
+        return W + a * p, r, z + new / jnp.where(rz > 0, rz, 1) * p, new, rr, k + 1
 
     def unfinished(state):
-        _, r, _, rz, k = state
-        return (share(r, rz) > tol) & (rz > 0) & (k < most)
+        _, _, _, rz, rr, k = state
+        return (share(rz, rr) > tol) & (rz > 0) & (k < most)
 
-    z = moved(b)
-    state = (jnp.zeros_like(b), b, z, jnp.sum(b * z), jnp.int32(0))
-    W, r, _, rz, k = jax.lax.while_loop(unfinished, step, state)
-    return Found(W, k, share(r, rz))
+    r = b - system.times(start)
+    z = moved(r)
+    state = (jnp.zeros_like(b), r, z, *squares(r, z), jnp.int32(0))
+    W, _, _, rz, rr, k = lax.while_loop(unfinished, step, state)
+    return Found(start + W, k, share(rz, rr))
 
 
-@jax.jit
-def left(system: System, b: jax.Array, W: jax.Array) -> jax.Array:
-    """b - AW."""
-    return b - system.times(W)
+conjugate_gradients = jax.jit(iterate, static_argnames="total")

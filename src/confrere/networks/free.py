@@ -39,10 +39,14 @@ class Free(NamedTuple):
         return whole
 
 
-def alike(Q: np.ndarray) -> np.ndarray:
-    """How much every node's matrix [n, d, d] is divided by, so that all count alike whatever their units."""
+def alike(Q: np.ndarray, largest: np.ndarray | None = None) -> np.ndarray:
+    """How much every node's matrix [n, d, d] is divided by, so that all count alike whatever their units.
+
+    `largest`: the largest entries [d] that any diagonal has, where some of the nodes are elsewhere.
+    """
     diagonal = np.einsum("njj->nj", Q)
-    size = (diagonal / np.square(roots_of(diagonal.max(axis=0)))).max(axis=1)
+    largest = diagonal.max(axis=0) if largest is None else largest
+    size = (diagonal / np.square(roots_of(largest))).max(axis=1)
     return np.where(size > 0, size, 1)
 
 
@@ -63,15 +67,15 @@ def free_parts(quadratic: Quadratic, network: Network, coupling: np.ndarray) -> 
         yield Free(nodes, np.tile(np.arange(len(coupling)), (len(nodes), 1)), weight, basis)
 
 
-def sums_by(labels: np.ndarray, Q: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """The sums of Q [n, d, d] / size over equal labels."""
-    n, d, _ = Q.shape
+def sums_by(labels: np.ndarray, values: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The sums of values [n, ...] / size over equal labels."""
+    n, *rest = values.shape
     if not labels.any():
-        return (1 / size @ Q.reshape(n, d * d)).reshape(1, d, d)
+        return (1 / size @ values.reshape(n, -1)).reshape(1, *rest)
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(labels.max() + 1))
-    divided = Q[order]
-    divided /= size[order, None, None]
+    divided = values[order]
+    divided /= size[order].reshape(-1, *[1] * len(rest))
     return np.add.reduceat(divided, starts, axis=0)
 
 

@@ -24,14 +24,18 @@ class Layout(NamedTuple):
     strength: jax.Array  # [M]
     degree: jax.Array  # [n]
 
-    def differences(self, W: jax.Array) -> jax.Array:
-        """sum_j A_ij (w_i - w_j) for every node: L W, [n, d]."""
+    def differences(self, W: jax.Array, among: jax.Array | None = None) -> jax.Array:
+        """sum_j A_ij (w_i - w_j) for every node: L W, [n, d].
+
+        `among`: the models that neighbours are numbered in, where these are more than the nodes' own.
+        """
+        among = W if among is None else among
         total = jnp.zeros_like(W)
         for k in range(self.neighbour.shape[0]):
-            gap = W - W[self.neighbour[k]]
+            gap = W - among[self.neighbour[k]]
             total = total + (gap if self.weight is None else self.weight[k, :, None] * gap)
         if self.receiver.shape[0]:
-            gap = self.strength[:, None] * (W[self.receiver] - W[self.sender])
+            gap = self.strength[:, None] * (W[self.receiver] - among[self.sender])
             total = total + jax.ops.segment_sum(gap, self.receiver, W.shape[0], indices_are_sorted=True)
         return total
 
@@ -40,26 +44,50 @@ class Layout(NamedTuple):
         return self.degree[:, None] * W - self.differences(W)
 
 
+class Directed(NamedTuple):
+    """Edges in both directions, sorted by receiver, and which edge of its receiver each is, counted from 0."""
+
+    receiver: np.ndarray  # [2E]
+    sender: np.ndarray
+    weight: np.ndarray
+    slot: np.ndarray
+
+
+def directed(n: int, edges: np.ndarray, weights: np.ndarray) -> Directed:
+    """Edges [E, 2] in both directions."""
+    receiver, sender = np.concatenate([edges, edges[:, ::-1]]).T
+    order = np.argsort(receiver, kind="stable")
+    receiver, sender, both = receiver[order], sender[order], np.concatenate([weights, weights])[order]
+    first = np.concatenate([[0], np.cumsum(np.bincount(receiver, minlength=n))[:-1]])
+    return Directed(receiver, sender, both, np.arange(len(receiver)) - first[receiver])
+
+
+def slots_for(n: int, both: Directed) -> int:
+    """K: as many slots as the largest degree wants, but not many more than the mean degree."""
+    return min(int(both.slot.max(initial=-1)) + 1, -(-MOST * len(both.slot) // max(n, 1)))
+
+
+def in_slots(n: int, both: Directed, K: int, *, weighted: bool) -> tuple[np.ndarray, np.ndarray | None, Directed]:
+    """Neighbours [K, n] and their weights [K, n] of n receivers, and the edges that have no slot."""
+    inside = both.slot < K
+    slot, receiver = both.slot[inside], both.receiver[inside]
+    neighbour = np.tile(np.arange(n, dtype=np.int32), (K, 1))
+    neighbour[slot, receiver] = both.sender[inside]
+    weight = None
+    if weighted:
+        weight = np.zeros((K, n))
+        weight[slot, receiver] = both.weight[inside]
+    return neighbour, weight, Directed(*(a[~inside] for a in both))
+
+
 def lay_out(n: int, edges: np.ndarray, weights: np.ndarray, dtype) -> Layout:
     """The layout of a network whose edges [E, 2] have these weights [E]."""
-    receiver, sender = np.concatenate([edges, edges[:, ::-1]]).T
-    both = np.concatenate([weights, weights])
-    order = np.argsort(receiver, kind="stable")
-    receiver, sender, both = receiver[order], sender[order], both[order]
-    count = np.bincount(receiver, minlength=n)
-    first = np.concatenate([[0], np.cumsum(count)[:-1]])
-    slot = np.arange(len(receiver)) - first[receiver]
-    K = min(int(count.max(initial=0)), -(-MOST * len(receiver) // max(n, 1)))
-    inside = slot < K
-    neighbour = np.tile(np.arange(n, dtype=np.int32), (K, 1))
-    neighbour[slot[inside], receiver[inside]] = sender[inside]
-    weight = None
-    if not (weights == 1).all():
-        padded = np.zeros((K, n))
-        padded[slot[inside], receiver[inside]] = both[inside]
-        weight = jnp.asarray(padded, dtype)
-    rest = [jnp.asarray(a[~inside], jnp.int32) for a in (receiver, sender)]
-    degree = np.bincount(receiver, both, minlength=n)
+    both = directed(n, edges, weights)
+    weighted = not (weights == 1).all()
+    neighbour, weight, rest = in_slots(n, both, slots_for(n, both), weighted=weighted)
+    degree = np.bincount(both.receiver, both.weight, minlength=n)
     return Layout(
-        jnp.asarray(neighbour), weight, rest[0], rest[1], jnp.asarray(both[~inside], dtype), jnp.asarray(degree, dtype)
-    )
+        jnp.asarray(neighbour), None if weight is None else jnp.asarray(weight, dtype),
+        jnp.asarray(rest.receiver, jnp.int32), jnp.asarray(rest.sender, jnp.int32), jnp.asarray(rest.weight, dtype),
+        jnp.asarray(degree, dtype),
+    )  # fmt: skip

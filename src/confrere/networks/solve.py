@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from confrere.networks.blocks import laid_out
-from confrere.networks.conjugate import Common, System, conjugate_gradients, left
+from confrere.networks.conjugate import Common, Found, System, conjugate_gradients, preconditioner
 from confrere.networks.free import LARGEST, free_parts, least_norm, sums_by
 from confrere.networks.network import Network
 from confrere.networks.ranks import pseudo_inverses, roots_of
@@ -32,12 +32,16 @@ def scales_of(Q: np.ndarray) -> np.ndarray:
     return 1 / roots_of(np.einsum("njj->j", Q) / len(Q))
 
 
+def stiff(network: Network, strength: np.ndarray) -> bool:
+    """Whether the coupling of scaled coordinates is so strong that steps of whole components help."""
+    return float(strength.max() * network.degrees.mean()) > STIFF
+
+
 def system_of(quadratic: Quadratic, network: Network, coupling: np.ndarray, dtype) -> System:
     """The left side in some precision, of features scaled alike."""
     scale = scales_of(quadratic.Q)
     strength = coupling * scale**2
-    stiff = float(strength.max() * network.degrees.mean()) > STIFF
-    common = common_part(quadratic, network, scale * (coupling > 0), dtype) if stiff else None
+    common = common_part(quadratic, network, scale * (coupling > 0), dtype) if stiff(network, strength) else None
     blocks = jnp.asarray(laid_out(quadratic.Q), dtype)
     return System(blocks, network.layout(dtype), jnp.asarray(strength, dtype), jnp.asarray(scale, dtype), common)
 
@@ -58,22 +62,30 @@ def solution(
     b = -quadratic.q / 2 * scale
     W, after, iterations = np.zeros(b.shape), float(b.any()), 0
     if b.size > SMALL:
-        single = jnp.asarray(b, jnp.float32)
-        found = conjugate_gradients(system(jnp.float32), single, single, max(tol, SINGLE), min(most, PATIENCE))
+        found = attempt(system, b, W, jnp.float32, max(tol, SINGLE), min(most, PATIENCE))
         after, iterations = float(found.residual), int(found.iterations)
         W = np.asarray(found.W, float) if np.isfinite(after) else W
     if not after <= tol:
         with jax.enable_x64(True):
-            whole, right = system(jnp.float64), jnp.asarray(b)
-            r = left(whole, right, jnp.asarray(W)) if W.any() else right
-            found = conjugate_gradients(whole, r, right, tol, most)
-            W, after, iterations = W + np.asarray(found.W), float(found.residual), iterations + int(found.iterations)
+            found = attempt(system, b, W, jnp.float64, tol, most)
+            W, after, iterations = np.asarray(found.W), float(found.residual), iterations + int(found.iterations)
     if not after <= tol:
-        raise RuntimeError(
-            f"after {iterations} iterations the residual is {after:.1e} of the right side, not {tol:.1e}: "
-            "the problem is too ill-conditioned, or give a larger tol or `most`"
-        )
+        raise not_reached(iterations, after, tol)
     return least_norm(W * scale, quadratic, network, coupling)
+
+
+def attempt(system: Callable[..., System], b: np.ndarray, W: np.ndarray, dtype, tol: float, most: int) -> Found:
+    """Conjugate gradients from W in one precision."""
+    made = system(dtype)
+    return conjugate_gradients(made, preconditioner(made), jnp.asarray(b, dtype), jnp.asarray(W, dtype), tol, most)
+
+
+def not_reached(iterations: int, after: float, tol: float) -> RuntimeError:
+    """What to say where the iterations end before the tolerance."""
+    return RuntimeError(
+        f"after {iterations} iterations the residual is {after:.1e} of the right side, not {tol:.1e}: "
+        "the problem is too ill-conditioned, or give a larger tol or `most`"
+    )
 
 
 def times(quadratic: Quadratic, network: Network, coupling: np.ndarray, W: np.ndarray) -> np.ndarray:
