@@ -88,6 +88,15 @@ def test_large_problems_begin_in_single_precision_and_end_at_the_tolerance():
         assert np.linalg.norm(residual) <= 1.5 * tol * np.linalg.norm(q / 2)
 
 
+@pytest.mark.parametrize("penalty", ["squared", np.array([1.0, 0, 2])])
+def test_nodes_of_large_networks_are_put_in_another_order_and_back(monkeypatch, penalty):
+    p = problem(n=9, penalty=penalty)
+    wanted = p.closed_form()
+    monkeypatch.setattr("confrere.networks.solve.IN_CACHE", 0)
+    assert p.network.narrow_order.tolist() != list(range(9))
+    np.testing.assert_allclose(p.solve(1e-12), wanted, atol=1e-8)
+
+
 def test_no_other_models_have_a_lower_objective():
     p = problem()
     W, rng = p.solve(), np.random.default_rng(0)

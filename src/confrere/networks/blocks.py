@@ -16,6 +16,18 @@ def laid_out(Q: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(Q.transpose(2, 0, 1))
 
 
+def placed(Q: np.ndarray, dtype, order: np.ndarray | None = None) -> jax.Array:
+    """Symmetric matrices like that in JAX, in some precision and, if asked for, with the nodes in another order."""
+    given = np.asarray(Q, dtype)
+    given = given if order is None else given.reshape(len(Q), -1)[order].reshape(Q.shape)
+    return _rows_beside(given)
+
+
+@jax.jit
+def _rows_beside(Q: jax.Array) -> jax.Array:
+    return Q.transpose(1, 0, 2)  # [i, n, j] is [j, n, i], and keeps rows together
+
+
 def products(blocks: jax.Array, W: jax.Array) -> jax.Array:
     """Q_i w_i for every node, [n, d]."""
     d = blocks.shape[0]

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from confrere.checks import check_counts
 from confrere.networks.layout import Directed, Layout, directed, in_slots, slots_for
@@ -34,8 +33,7 @@ def partition(network: Network, count: int) -> list[np.ndarray]:
     check_counts(count=count)
     if count > network.n:
         raise ValueError(f"{network.n} nodes cannot be shared out to {count} devices: each needs one at least")
-    order = reverse_cuthill_mckee(network.adjacency(), symmetric_mode=True)
-    return np.array_split(order.astype(np.int64), count)
+    return np.array_split(network.narrow_order.astype(np.int64), count)
 
 
 @functools.partial(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse as sparse
 
 MOST = 4  # slots up to so many times the mean degree
 
@@ -55,11 +56,11 @@ class Directed(NamedTuple):
 
 def directed(n: int, edges: np.ndarray, weights: np.ndarray) -> Directed:
     """Edges [E, 2] in both directions."""
-    receiver, sender = np.concatenate([edges, edges[:, ::-1]]).T
-    order = np.argsort(receiver, kind="stable")
-    receiver, sender, both = receiver[order], sender[order], np.concatenate([weights, weights])[order]
-    first = np.concatenate([[0], np.cumsum(np.bincount(receiver, minlength=n))[:-1]])
-    return Directed(receiver, sender, both, np.arange(len(receiver)) - first[receiver])
+    places = np.concatenate([edges, edges[:, ::-1]]).T
+    rows = sparse.csr_array(sparse.coo_array((np.concatenate([weights, weights]), tuple(places)), shape=(n, n)))
+    count = np.diff(rows.indptr)
+    slot = np.arange(len(rows.data)) - np.repeat(rows.indptr[:-1], count)
+    return Directed(np.repeat(np.arange(n, dtype=np.int32), count), rows.indices, rows.data, slot)
 
 
 def slots_for(n: int, both: Directed) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 from confrere.checks import check_counts, check_share
 from confrere.networks import near, spectra
@@ -170,16 +170,25 @@ class Network:
         inside[self._chosen(nodes)] = True
         return float(self.weights[inside[self.edges].sum(axis=1) == 1].sum())
 
-    def layout(self, dtype: Any) -> Layout:
-        """The network for products in JAX, in some precision; made once, and never inside a trace."""
-        kind = np.dtype(dtype)
-        if kind not in self._layouts:
-            self._layouts[kind] = lay_out(self.n, self.edges, self.weights, kind)
-        return self._layouts[kind]
+    def layout(self, dtype: Any, *, ordered: bool = False) -> Layout:
+        """The network for products in JAX, in some precision; made once, and never inside a trace.
+
+        `ordered`: the nodes are in the `narrow_order`.
+        """
+        key = np.dtype(dtype), ordered
+        if key not in self._layouts:
+            edges = np.argsort(self.narrow_order).astype(np.int32)[self.edges] if ordered else self.edges
+            self._layouts[key] = lay_out(self.n, edges, self.weights, key[0])
+        return self._layouts[key]
 
     @functools.cached_property
-    def _layouts(self) -> dict[np.dtype, Layout]:
+    def _layouts(self) -> dict[tuple[np.dtype, bool], Layout]:
         return {}
+
+    @functools.cached_property
+    def narrow_order(self) -> np.ndarray:
+        """The nodes in the reverse Cuthill-McKee order [n]: neighbours are near each other, in memory too."""
+        return reverse_cuthill_mckee(self.adjacency(), symmetric_mode=True)
 
     def _chosen(self, nodes: Iterable[int]) -> np.ndarray:
         given = np.asarray(list(nodes))

@@ -18,6 +18,7 @@ import numpy as np
 from confrere.checks import check_network, check_numbers
 from confrere.core import Block, Tree
 from confrere.networks import lasso, newton, solve
+from confrere.networks.blocks import placed
 from confrere.networks.conjugate import System
 from confrere.networks.network import Network
 from confrere.networks.penalties import check_stacked, check_strengths, strengths_of
@@ -122,7 +123,7 @@ class GTVMin:
     def _data(self, dtype) -> Any:
         if self.quadratic is not None:
             _, q, c = self.quadratic
-            return Rows(self._system(dtype).blocks, jnp.asarray(q, dtype), jnp.asarray(c, dtype))
+            return Rows(placed(self.quadratic.Q, dtype), jnp.asarray(q, dtype), jnp.asarray(c, dtype))
         return self.block() if self.rows is not None else ()
 
     def _system(self, dtype) -> System:

@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from confrere.checks import check_network, check_numbers
-from confrere.networks.blocks import laid_out
+from confrere.networks.blocks import placed
 from confrere.networks.conjugate import Common, System, iterate, preconditioner
 from confrere.networks.halo import AXIS, Halo, shard_arrays, shards_of
 from confrere.networks.network import Network
@@ -134,7 +134,7 @@ class Spread:
         weighted, s = self.weighted, self.shards
         own = [shard_arrays(s, k, self.count, dtype, weighted=weighted) for k in own_shards()]
         layout, sends = jax.tree.map(lambda *each: self.spread(each), *own)
-        blocks = self.spread([laid_out(Q).astype(dtype) for Q in self.padded(self.quadratic.Q)])
+        blocks = self.spread([np.asarray(placed(Q, dtype)) for Q in self.padded(self.quadratic.Q)])
         strength, scale = (self.spread([a.astype(dtype)] * len(own)) for a in (self.strength, self.scale))
         common = None
         if self.common is not None:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from confrere.networks.blocks import laid_out
+from confrere.networks.blocks import placed
 from confrere.networks.conjugate import Common, Found, System, conjugate_gradients, preconditioner
 from confrere.networks.free import LARGEST, free_parts, least_norm, sums_by
 from confrere.networks.network import Network
@@ -23,6 +23,7 @@ from confrere.networks.statistics import Quadratic
 
 SINGLE = 3e-6  # the relative residual that single precision can reach
 PATIENCE = 300  # iterations in single precision; what takes more is ill-conditioned, and goes on in double
+IN_CACHE = 20_000  # nodes up to which any order will do
 SMALL = 20_000  # unknowns up to which single precision saves nothing
 STIFF = 30.0  # a coupling of so many times the losses' curvature is helped by steps of whole components
 
@@ -37,29 +38,36 @@ def stiff(network: Network, strength: np.ndarray) -> bool:
     return float(strength.max() * network.degrees.mean()) > STIFF
 
 
+def order_of(network: Network) -> np.ndarray | None:
+    """The order of a system's nodes, by which neighbours' models share lines of the cache; None: as they are."""
+    return network.narrow_order if network.n > IN_CACHE else None
+
+
 def system_of(quadratic: Quadratic, network: Network, coupling: np.ndarray, dtype) -> System:
     """The left side in some precision, of features scaled alike."""
     scale = scales_of(quadratic.Q)
     strength = coupling * scale**2
     common = common_part(quadratic, network, scale * (coupling > 0), dtype) if stiff(network, strength) else None
-    blocks = jnp.asarray(laid_out(quadratic.Q), dtype)
-    return System(blocks, network.layout(dtype), jnp.asarray(strength, dtype), jnp.asarray(scale, dtype), common)
+    order = order_of(network)
+    blocks, layout = placed(quadratic.Q, dtype, order), network.layout(dtype, ordered=order is not None)
+    return System(blocks, layout, jnp.asarray(strength, dtype), jnp.asarray(scale, dtype), common)
 
 
 def common_part(quadratic: Quadratic, network: Network, scale: np.ndarray, dtype) -> Common:
     """The inverses of what a component's nodes see together, of coordinates that are coupled."""
     total = sums_by(network.labels, quadratic.Q, np.ones(network.n))
     inverse = pseudo_inverses(total * scale[:, None] * scale)
-    labels = None if network.connected else jnp.asarray(network.labels, jnp.int32)
-    return Common(labels, jnp.asarray(inverse, dtype))
+    order = order_of(network)
+    labels = network.labels if order is None else network.labels[order]
+    return Common(None if network.connected else jnp.asarray(labels, jnp.int32), jnp.asarray(inverse, dtype))
 
 
 def solution(
     quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: float, most: int, system: Callable[..., System]
 ) -> np.ndarray:
     """The minimiser of least norm [n, d], in double precision; `system(dtype)` is the left side."""
-    scale = scales_of(quadratic.Q)
-    b = -quadratic.q / 2 * scale
+    scale, order = scales_of(quadratic.Q), order_of(network)
+    b = (quadratic.q if order is None else quadratic.q[order]) * (-scale / 2)
     W, after, iterations = np.zeros(b.shape), float(b.any()), 0
     if b.size > SMALL:
         found = attempt(system, b, W, jnp.float32, max(tol, SINGLE), min(most, PATIENCE))
@@ -71,7 +79,10 @@ def solution(
             W, after, iterations = np.asarray(found.W), float(found.residual), iterations + int(found.iterations)
     if not after <= tol:
         raise not_reached(iterations, after, tol)
-    return least_norm(W * scale, quadratic, network, coupling)
+    W = W * scale
+    if order is not None:
+        W[order] = W.copy()
+    return least_norm(W, quadratic, network, coupling)
 
 
 def attempt(system: Callable[..., System], b: np.ndarray, W: np.ndarray, dtype, tol: float, most: int) -> Found:

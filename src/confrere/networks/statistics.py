@@ -16,6 +16,7 @@ from confrere.core import Block
 from confrere.networks.ranks import roots_of
 
 ROUNDING = 1e-9  # of matrices with a diagonal of ones
+IN_CACHE = 50_000  # numbers
 CHUNK = 50_000  # nodes whose rows are turned to double precision at a time
 
 
@@ -43,8 +44,9 @@ def check_quadratic(given: Quadratic, n: int) -> Quadratic:
         broken = ~np.isfinite(array).reshape(n, -1).all(axis=1)
         if broken.any():
             raise ValueError(f"{name} of node {int(broken.argmax())} has a value that is not finite")
-    for first in range(0, n, CHUNK):
-        check_convex(Q[first : first + CHUNK], first)
+    step = max(1, IN_CACHE // max(Q[:1].size, 1))
+    for first in range(0, n, step):
+        check_convex(Q[first : first + step], first)
     exact = (Q.transpose(0, 2, 1) == Q).all()
     return Quadratic(Q if exact else (Q + Q.transpose(0, 2, 1)) / 2, q, c)
 
@@ -66,6 +68,14 @@ def check_convex(Q: np.ndarray, first: int) -> None:
             f"Q of node {first + i} has a negative eigenvalue ({np.linalg.eigvalsh(Q[i])[0]:.2g}): its loss has no "
             "minimum; every Q must be positive semi-definite"
         ) from None
+
+
+def symmetric(Q: np.ndarray) -> bool:
+    """Whether all matrices [n, d, d] are symmetric up to rounding; a few at a time, in the cache."""
+    step = max(1, IN_CACHE // max(Q[:1].size, 1))
+    parts = (Q[start : start + step] for start in range(0, len(Q), step))
+    pairs = ((part, part.transpose(0, 2, 1)) for part in parts)
+    return all((a == b).all() or np.allclose(a, b, rtol=1e-9, atol=0) for a, b in pairs)
 
 
 def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
