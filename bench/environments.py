@@ -34,6 +34,8 @@ PINS: dict[str, tuple[str, ...]] = {
         "numpy==1.26.4",
         "scipy==1.12.0",
     ),
+    # Its wheel brings CHOLMOD along; scikit-sparse wants the system's SuiteSparse.
+    "cholmod": ("cvxopt==1.3.3", "numpy==2.4.6"),
     "pfl": ("pfl==0.6.0", "torch==2.13.0", "numpy==2.4.6"),
 }
 
