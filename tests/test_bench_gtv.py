@@ -61,3 +61,10 @@ def test_the_page_has_the_ratios_the_exponent_and_the_memory(task):
     assert "6.50 GB at most (at most 8 GB: kept)" in said
     assert "| CHOLMOD (cvxopt), without setup | 6.8 | - |" in said
     assert "| `fedgd`, ONE iteration and its objective | 0.01 | 0.1 |" in said
+
+
+def test_the_fewest_iterations_are_found(task):
+    from gtv_measure import fewest
+
+    for wanted in (1, 2, 15, 16, 17, 100):
+        assert fewest(lambda k, wanted=wanted: k >= wanted) == wanted
