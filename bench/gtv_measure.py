@@ -68,7 +68,7 @@ class Ours:
 
     def models(self, count: int) -> np.ndarray:
         """The models after so many iterations, in the nodes' own order."""
-        found, order = np.asarray(self.iterations(count).W, float), self.ready[3]
+        found, order = np.array(self.iterations(count).W, float), self.ready[3]
         if order is not None:
             found[order] = found.copy()
         return found
