@@ -71,8 +71,8 @@ def page(found: Sequence[Found], direct: dict[int, str]) -> list[str]:
         "All solvers begin from the nodes' statistics and the edges, and iterate until the objective is within 1e-6 of "
         "the least. Every size has a process of its own, in which all take turns; seconds, setup + solve, are medians. "
         "Setup is, for confrere, checks, the order of the nodes, their layout and the preconditioner; for the sketch "
-        "the layout and the preconditioner (at first it was timed without its layout); for scipy the matrix and the same "
-        "preconditioner.", "",
+        "the layout and the preconditioner (at first it was timed without its layout); for scipy the matrix and the "
+        "same preconditioner.", "",
         *times(found, direct), "",
         *ratios(found), "",
         *growth(found), "",
