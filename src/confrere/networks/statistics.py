@@ -70,14 +70,6 @@ def check_convex(Q: np.ndarray, first: int) -> None:
         ) from None
 
 
-def symmetric(Q: np.ndarray) -> bool:
-    """Whether all matrices [n, d, d] are symmetric up to rounding; a few at a time, in the cache."""
-    step = max(1, IN_CACHE // max(Q[:1].size, 1))
-    parts = (Q[start : start + step] for start in range(0, len(Q), step))
-    pairs = ((part, part.transpose(0, 2, 1)) for part in parts)
-    return all((a == b).all() or np.allclose(a, b, rtol=1e-9, atol=0) for a, b in pairs)
-
-
 def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
     """The rows and labels of every node, checked; a node without labels (None, or no row) has none of either."""
     for name, given in (("X", X), ("y", y)):
