@@ -21,7 +21,7 @@ import gtv_task
 import sketch_gtv
 from confrere.networks import GTVMin, Network, Quadratic, fedgd
 from confrere.networks.conjugate import conjugate_gradients, preconditioner
-from confrere.networks.solve import order_of, system_of
+from confrere.networks.solve import order_of, scales_of, system_of
 from confrere.speed.interleave import laps_ms
 
 GAP = 1e-6
@@ -57,18 +57,18 @@ class Ours:
         with jax.enable_x64(self.dtype == jnp.float64):
             p = GTVMin(fresh(self.net), self.quadratic, alpha=gtv_task.ALPHA)
             system = system_of(p.quadratic, p.network, p.coupling(), self.dtype)
-            order, b = order_of(p.network), -self.quadratic.q / 2
+            order, b = order_of(p.network), -self.quadratic.q / 2 * scales_of(self.quadratic.Q)
             return system, preconditioner(system), jnp.asarray(b if order is None else b[order], self.dtype), order
 
     def iterations(self, count: int) -> Any:
         """So many iterations."""
         with jax.enable_x64(self.dtype == jnp.float64):
             system, inverse, b, _ = self.ready
-            return conjugate_gradients(system, inverse, b, 0.0, count)
+            return conjugate_gradients(system, inverse, b, jnp.zeros_like(b), 0.0, count)
 
     def models(self, count: int) -> np.ndarray:
         """The models after so many iterations, in the nodes' own order."""
-        found, order = np.array(self.iterations(count).W, float), self.ready[3]
+        found, order = np.array(self.iterations(count).W, float) * scales_of(self.quadratic.Q), self.ready[3]
         if order is not None:
             found[order] = found.copy()
         return found

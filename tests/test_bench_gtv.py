@@ -29,6 +29,15 @@ def test_the_sketch_and_scipy_find_what_solve_finds(task):
     np.testing.assert_allclose(found, W, atol=1e-4)
 
 
+def test_the_measured_iterations_are_those_of_solve(task):
+    import gtv_measure
+    import jax.numpy as jnp
+
+    net, quadratic = task.problem(40)
+    W = GTVMin(net, quadratic, alpha=task.ALPHA).solve()
+    np.testing.assert_allclose(gtv_measure.Ours(net, quadratic, jnp.float64).models(60), W, atol=1e-8)
+
+
 def test_the_networkx_loop_is_an_iteration_of_fedgd(task):
     net, quadratic = task.problem(30)
     zeros = np.zeros(quadratic.q.shape)

@@ -102,7 +102,7 @@ class Spread:
         self.mesh = Mesh(np.array(jax.devices()), (AXIS,))
         self.scale = 1 / roots_of(sum_over_processes(np.einsum("njj->j", quadratic.Q)) / network.n)
         self.strength = coupling * self.scale**2
-        self.common = None
+        self.common: tuple[Any, np.ndarray] | None = None
         if stiff(network, self.strength):
             self.common = self.common_part(network, own, self.scale * (coupling > 0))
 
