@@ -30,8 +30,9 @@ def test_the_sketch_and_scipy_find_what_solve_finds(task):
 
 
 def test_the_measured_iterations_are_those_of_solve(task):
-    import gtv_measure
     import jax.numpy as jnp
+
+    import gtv_measure
 
     net, quadratic = task.problem(40)
     W = GTVMin(net, quadratic, alpha=task.ALPHA).solve()

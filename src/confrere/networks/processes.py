@@ -50,7 +50,7 @@ def least_norm_of_all(
     """Take away what lies in directions that no row of a component sees, as `free.least_norm` of all nodes does."""
     coupled = coupling > 0
     if coupled.any() and not coupled.all():
-        if of_processes(judged(quadratic.Q).unseen.any(axis=0)).any():
+        if of_processes(np.asarray(judged(quadratic.Q).unseen.any(axis=0))).any():
             raise ValueError(
                 "some nodes' rows leave parameters open, and not all parameters are coupled: there may be many "
                 "solutions; couple all parameters a little (penalty above 0)"
