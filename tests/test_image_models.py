@@ -159,6 +159,15 @@ def test_of_equals_the_first_has_the_gradient():
     assert jnp.array_equal(slope(four), [[2, 0, 5], [0, 3, 0], [0, 0, 0], [0, 0, 0]])
 
 
+def test_what_is_not_a_number_shows_in_the_gradient():
+    slope = jax.grad(lambda four: jnp.square(largest(four)).sum())
+    assert jnp.isnan(slope(jnp.asarray([1.0, jnp.nan, 2.0, 3.0])[:, None])).any()
+
+
+def test_an_image_as_small_as_the_kernel_leaves_nothing_to_pool():
+    assert conv_max(jnp.ones((2, 3, 3, 5)), jnp.ones((3, 3, 2, 4)), "gemm").shape == (4, 0, 0, 5)
+
+
 def test_lenet5_is_the_same_with_both_kinds_of_convolution():
     assert far(lenet_values("gemm"), lenet_values("lax")) < 1e-5
 

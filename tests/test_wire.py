@@ -58,7 +58,8 @@ class Wire:
 def over_the_wire(recipe, silos, model, rounds, wire):
     """The user's personal model, every silo apart."""
     names, block, key = silos.names, jax.tree.map(jnp.asarray, silos.block("train")), jax.random.key(0)
-    client, mixer = recipe.bound.on(model, **numbers(recipe.hyper))[-2:]
+    algorithm = recipe.bound.on(model, **numbers(recipe.hyper))
+    client, mixer = algorithm.client, algorithm.mixer
     own = [jax.tree.map(lambda a, i=i: a[i], block) for i in range(len(names))]
     shared, private = client.init(initial_params(model, silos, key))
     blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), blank_message(client, shared, private, own[0]))

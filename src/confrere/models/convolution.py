@@ -71,8 +71,8 @@ def conv_max(x: jax.Array, w: jax.Array, kernel: Kernel = "auto") -> jax.Array:
     ends = lambda start: (start, 2 * pairs - k - start)  # noqa: E731
     moved = [jnp.pad(w, (ends(i), ends(j), (0, 0), (0, 0))) for i in (0, 1) for j in (0, 1)]
     rows = jnp.concatenate(moved, axis=-1).reshape(pairs, 2, pairs, 2, c, 4 * d).transpose(0, 2, 1, 3, 4, 5)
-    four = rows.reshape(-1, 4 * d).T @ columns.reshape(4 * pairs**2 * c, -1)
-    return largest(four.reshape(4, d, high, wide, -1))
+    four = rows.reshape(-1, 4 * d).T @ columns.reshape(4 * pairs**2 * c, high * wide * x.shape[-1])
+    return largest(four.reshape(4, d, high, wide, x.shape[-1]))
 
 
 def in_pairs(x: jax.Array, high: int, wide: int) -> jax.Array:
@@ -101,9 +101,10 @@ def _largest_jvp(given: tuple[jax.Array], change: tuple[jax.Array]) -> tuple[jax
     four, out = given[0], largest(given[0])
     is_it: list[jax.Array] = []
     open_still = jnp.ones(out.shape, bool)
-    for one in four:
+    for one in four[:-1]:
         is_it.append(open_still & (one == out))
         open_still &= one != out
+    is_it.append(open_still)  # also where nothing equals the largest, since it is not a number
     return out, jnp.where(jnp.stack(is_it), change[0], 0).sum(axis=0)
 
 
