@@ -32,10 +32,10 @@ from confrere.networks.flavours import (
     vertical,
 )
 from confrere.networks.halo import partition
+from confrere.networks.lasso_loop import network_lasso
 from confrere.networks.learning import least_discrepant, of_degree
 from confrere.networks.loops import Run, Stop, decrease, fixed_count, near_enough, small_gradient
 from confrere.networks.network import Network
-from confrere.networks.norm import network_lasso
 from confrere.networks.predictors import Predictors, relax_predictors
 from confrere.networks.problem import GTVMin
 from confrere.networks.relaxation import fedavg, fedrelax

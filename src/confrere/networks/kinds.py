@@ -13,6 +13,4 @@ def smooth(p: GTVMin) -> GTVMin:
 
 def quadratic_of(p: GTVMin, what: str) -> Quadratic:
     """The statistics of a problem with quadratic losses and squared penalty."""
-    if smooth(p).quadratic is None:
-        raise ValueError(f"{what} needs quadratic losses: X and y without losses, or Quadratic(Q, q, c)")
-    return p.quadratic  # type: ignore[bad-return]
+    return smooth(p).quadratic_for(what)

@@ -94,7 +94,7 @@ def parts_of(quadratic: Quadratic, network: Network, alpha: float, dtype) -> tup
     return nodes, Edges(i, j, jnp.asarray(alpha * network.weights, dtype)), 1 / (2 * r)
 
 
-def network_lasso(quadratic: Quadratic, network: Network, alpha: float, tol: float, most: int) -> np.ndarray:
+def solution(quadratic: Quadratic, network: Network, alpha: float, tol: float, most: int) -> np.ndarray:
     """The models [n, d], in double precision; stops when an iteration changes them by less than tol of their size."""
     with jax.enable_x64(True):
         nodes, edges, s = parts_of(quadratic, network, alpha, jnp.float64)

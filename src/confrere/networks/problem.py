@@ -129,7 +129,7 @@ class GTVMin:
     def _system(self, dtype) -> System:
         key = "system", np.dtype(dtype)
         if key not in self._arrays:
-            made = solve.system_of(self._quadratic("this"), self.network, self.coupling(), dtype)
+            made = solve.system_of(self.quadratic_for("this"), self.network, self.coupling(), dtype)
             self._arrays[key] = made
         return self._arrays[key]
 
@@ -171,7 +171,7 @@ class GTVMin:
 
     def closed_form(self) -> np.ndarray:
         """The minimiser of least norm [n, d] of a small quadratic problem, from the dense matrix of all unknowns."""
-        return solve.closed_form(self._quadratic("a closed form"), self.network, self.coupling())
+        return solve.closed_form(self.quadratic_for("a closed form"), self.network, self.coupling())
 
     def solve(self, tol: float = 1e-10, most: int = 20_000, start: Tree = None) -> Any:
         """The minimiser; for quadratic losses [n, d] in double precision, of least norm if there are several.
@@ -185,7 +185,7 @@ class GTVMin:
         """
         check_numbers(tol=tol)
         if self.norm:
-            return lasso.network_lasso(self._quadratic("the norm as penalty"), self.network, self.alpha, tol, most)
+            return lasso.solution(self.quadratic_for("the norm as penalty"), self.network, self.alpha, tol, most)
         if self.quadratic is not None:
             return solve.solution(self.quadratic, self.network, self.coupling(), tol, most, self._system)
         with jax.enable_x64(True):
@@ -196,7 +196,8 @@ class GTVMin:
         """The objective inside a compiled program (squared penalty)."""
         return smooth_value(self.local, terms, W)
 
-    def _quadratic(self, what: str) -> Quadratic:
+    def quadratic_for(self, what: str) -> Quadratic:
+        """The statistics of quadratic losses, for `what` needs them."""
         if self.quadratic is None:
             raise ValueError(f"{what} needs quadratic losses: X and y without losses, or Quadratic(Q, q, c)")
         return self.quadratic
