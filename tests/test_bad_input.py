@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import confrere as cf
-from confrere.core import Bound
 from confrere.data.silo import Silo
 from confrere.program import Setup, numbers
+from confrere.recipe import Bound
 from tests.helpers import ALGORITHMS, two_class_silos
 
 LOGISTIC = cf.models.logistic()

@@ -44,7 +44,6 @@ from .core import (
     Mixed,
     Mixer,
     Part,
-    Recipe,
     Rule,
     State,
     Weights,
@@ -55,6 +54,7 @@ from .data import Silos
 from .estimator import PersonalizedClassifier, PersonalizedRegressor
 from .history import History
 from .program import Setup, rollout
+from .recipe import Recipe
 from .simulate import simulate
 from .stopping import Cone, cone
 from .study import Study, StudyResult

@@ -24,7 +24,7 @@ Receivers are rows of W, senders its columns. A host (the simulator, a deployed 
 they have no side effects, and no randomness but from the key in `ctx`.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -197,70 +197,6 @@ class Algorithm(NamedTuple):
     client: Client
     mixer: Mixer
     prior: Any = None
-
-
-class Bound(NamedTuple):
-    """A maker with its static arguments bound: equal if both are, so that compiled programs are found again.
-
-    `whole`: the maker wants the whole model, not its loss alone (methods that need the curvature of a linear model).
-    Makers know nothing of a prior: it is heeded here, for all of them.
-    """
-
-    maker: Callable[..., Algorithm]
-    static: tuple[tuple[str, Hashable], ...]
-    whole: bool = False
-
-    def __call__(self, loss: Loss, prior: Any = None, **hyper: Any) -> Algorithm:
-        made = self.maker(loss, **dict(self.static), **hyper)
-        return made if prior is None else federate(made.client, made.mixer, prior)
-
-    def on(self, model: Any, **hyper: Any) -> Algorithm:
-        """The algorithm for a model."""
-        return self(model if self.whole else model.loss, **hyper)
-
-
-class Recipe(NamedTuple):
-    """An algorithm without its model and with its numbers still open.
-
-    `make(loss, **hyper) -> Algorithm` is called by a host inside the traced function, with the model's loss
-    and the numeric hyper-parameters traced: another learning rate does not recompile, a grid is a `vmap`.
-    """
-
-    make: Callable[..., Algorithm]
-    static: Mapping[str, Hashable]
-    hyper: Mapping[str, Any]
-    name: str = "custom"
-    rounds: int | None = None  # how many are enough, where that is known
-
-    @classmethod
-    def of(
-        cls,
-        maker: Callable[..., Algorithm],
-        name: str,
-        static: Mapping[str, Hashable],
-        whole: bool = False,
-        **hyper: Any,
-    ) -> "Recipe":
-        """A recipe from `maker(loss, **static, **hyper)`; a hyper-parameter that is None is left out."""
-        numbers = {k: v for k, v in hyper.items() if v is not None}
-        return cls(Bound(maker, tuple(sorted(static.items())), whole), dict(static), numbers, name)
-
-    @property
-    def bound(self) -> Bound:
-        """The maker, also of a recipe that was made from a plain function."""
-        return self.make if isinstance(self.make, Bound) else Bound(self.make, ())
-
-    def replace(self, **hyper: Any) -> "Recipe":
-        """The same recipe with other numbers."""
-        unknown = sorted(set(hyper) - set(self.hyper))
-        if unknown:
-            raise TypeError(f"{self.name} has no hyper-parameter {', '.join(unknown)}; it has {', '.join(self.hyper)}")
-        return self._replace(hyper={**self.hyper, **hyper})
-
-    def with_prior(self, prior: Any) -> "Recipe":
-        """The same recipe with a prior on silos: a selection, numbers by name, or one per silo; None takes it away."""
-        others = {k: v for k, v in self.hyper.items() if k != "prior"}
-        return self._replace(hyper=others if prior is None else {**others, "prior": prior})
 
 
 def rows_where(mask: jax.Array, new: Tree, old: Tree) -> Tree:

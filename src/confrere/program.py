@@ -14,21 +14,10 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from confrere.clients.batches import everything
-from confrere.core import (
-    Algorithm,
-    Block,
-    Bound,
-    Ctx,
-    Geometry,
-    Record,
-    State,
-    Tree,
-    blank_message,
-    present,
-    silo_view,
-)
+from confrere.core import Algorithm, Block, Ctx, Geometry, Record, State, Tree, blank_message, present, silo_view
 from confrere.each import SILO, Each, on_shares, one_by_one, specs_of, spread
 from confrere.models import METRICS, Model
+from confrere.recipe import Bound
 from confrere.stopping import cone
 from confrere.weights.erosion import relative_distance
 

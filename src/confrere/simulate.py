@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Block, Mixer, Recipe, State, Tree
+from confrere.core import Block, Mixer, State, Tree
 from confrere.data.silo import PartName
 from confrere.data.silos import Silos
 from confrere.debug import checked_update
@@ -24,6 +24,7 @@ from confrere.history import History, Outcome, recorded
 from confrere.models import Model, metrics_of
 from confrere.prior import resolved
 from confrere.program import Entry, Held, Setup, advance, numbers, one_round, personal_models, score_of, start, traffic
+from confrere.recipe import Recipe
 
 RECORDS = ("weights", "distance", "norm", "cone")
 CHUNK_SECONDS = 1.0

@@ -17,10 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Algorithm, Block, Client, Ctx, Recipe, State, Tree, federate, silo_keys, silo_view
+from confrere.core import Algorithm, Block, Client, Ctx, State, Tree, federate, silo_keys, silo_view
 from confrere.debug import checked_update
 from confrere.models import Model, logistic
 from confrere.program import Setup, Trace, advance, numbers, personal_models, rollout, start
+from confrere.recipe import Recipe
 
 Make = Callable[[list[int]], Recipe]
 

@@ -9,8 +9,9 @@ from confrere import clients, mixers
 from confrere.algorithms.common import Shares, recipe_of, shares
 from confrere.checks import check_numbers, concrete
 from confrere.clients.batches import Order
-from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.core import Algorithm, Loss, federate, weighted
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 Server = Literal["adam", "yogi", "adagrad", "sgd"]
 MOMENTS = {"server_lr": 0.1, "b1": 0.9, "b2": 0.99, "eps": 1e-3}

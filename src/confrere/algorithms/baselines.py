@@ -4,9 +4,10 @@ from confrere import clients, mixers
 from confrere.algorithms.common import Shares, averaging, recipe_of, shares, stepping
 from confrere.checks import check_numbers, concrete
 from confrere.clients.batches import Order
-from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.core import Algorithm, Loss, federate
 from confrere.models import Model
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def local(

@@ -6,9 +6,10 @@ from confrere import clients, mixers
 from confrere.borrowing.candidates import CANDIDATES, LOCAL
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts
-from confrere.core import Algorithm, Recipe, federate
+from confrere.core import Algorithm, federate
 from confrere.models import Model
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 EVIDENCE_ROUNDS = 6  # one message around the own optimum, five around the pooled one
 

@@ -5,8 +5,9 @@ from confrere import weights as weighting
 from confrere.algorithms.common import Shares, recipe_of, shares
 from confrere.checks import check_counts
 from confrere.clients.batches import Order
-from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.core import Algorithm, Loss, federate, weighted
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def ifca(

@@ -9,7 +9,8 @@ from confrere import mixers
 from confrere import weights as weighting
 from confrere.checks import check_numbers
 from confrere.clients.batches import plan_for
-from confrere.core import Mixer, Recipe, Weights, weighted
+from confrere.core import Mixer, Weights, weighted
+from confrere.recipe import Recipe
 
 Shares = Literal["size", "uniform"]
 

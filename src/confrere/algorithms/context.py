@@ -6,8 +6,9 @@ from confrere import clients
 from confrere.algorithms.common import Shares, averaging, recipe_of
 from confrere.clients.batches import Order
 from confrere.clients.context import Context
-from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.core import Algorithm, Loss, federate
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def featurised(

@@ -11,8 +11,9 @@ from confrere.checks import check_counts, check_switches, check_word
 from confrere.clients.batches import Order, plan_for
 from confrere.clients.controlled import Option, Receives, Sends
 from confrere.clients.sgd import local_optimizer
-from confrere.core import Algorithm, Client, Loss, Recipe, federate, weighted
+from confrere.core import Algorithm, Client, Loss, federate, weighted
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 from confrere.weights.omega import Schedule
 
 Variate = Literal["reformed", "untempered", "literal"]

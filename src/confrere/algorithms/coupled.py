@@ -3,8 +3,9 @@
 from confrere import clients, mixers
 from confrere.algorithms.common import Shares, recipe_of, shares
 from confrere.clients.batches import Order
-from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.core import Algorithm, Loss, federate, weighted
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def multi_task(

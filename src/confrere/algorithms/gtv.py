@@ -12,8 +12,9 @@ from confrere import weights as weighting
 from confrere.algorithms.common import averaging, recipe_of
 from confrere.checks import check_counts, check_network, check_numbers, concrete
 from confrere.clients.batches import Order
-from confrere.core import Algorithm, Loss, Mixer, Recipe, federate, weighted
+from confrere.core import Algorithm, Loss, Mixer, federate, weighted
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 if TYPE_CHECKING:
     from confrere.networks import Network

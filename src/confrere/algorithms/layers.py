@@ -6,8 +6,9 @@ from confrere import clients, layers
 from confrere.algorithms.common import Shares, averaging, recipe_of
 from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
-from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.core import Algorithm, Loss, federate
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def fedper(

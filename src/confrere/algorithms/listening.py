@@ -6,8 +6,9 @@ from confrere import clients, mixers
 from confrere import weights as weighting
 from confrere.algorithms.common import recipe_of, stepping
 from confrere.clients.batches import Order
-from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.core import Algorithm, Loss, federate, weighted
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def weight_erosion(

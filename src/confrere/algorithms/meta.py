@@ -5,8 +5,9 @@ from confrere.algorithms.common import Shares, averaging, recipe_of
 from confrere.checks import check_counts, check_switches
 from confrere.clients.batches import Order, plan_for
 from confrere.clients.meta import in_pairs
-from confrere.core import Algorithm, Loss, Recipe, federate
+from confrere.core import Algorithm, Loss, federate
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def per_fedavg(

@@ -5,8 +5,9 @@ from confrere import weights as weighting
 from confrere.algorithms.common import recipe_of
 from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
-from confrere.core import Algorithm, Loss, Recipe, federate, weighted
+from confrere.core import Algorithm, Loss, federate, weighted
 from confrere.prior import Prior
+from confrere.recipe import Recipe
 
 
 def fedamp(

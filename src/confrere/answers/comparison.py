@@ -10,9 +10,9 @@ from confrere import algorithms
 from confrere.answers.named import numbers_in_words
 from confrere.answers.predictor import Predictor
 from confrere.answers.trials import Progress, best, case_of, settings, trials
-from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.models import METRICS, Model
+from confrere.recipe import Recipe
 from confrere.simulate import simulate
 from confrere.study.cases import Case, Others
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from confrere import algorithms
-from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.history import History, row_for
+from confrere.recipe import Recipe
 
 NAMED: tuple[str, ...] = tuple(algorithms.__all__)
 

@@ -17,10 +17,10 @@ from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, sett
 from confrere.answers.worth import doubts_about
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
-from confrere.core import Recipe
 from confrere.data.silo import AS_CLASSES, signs_only
 from confrere.data.silos import Silos
 from confrere.models import Model, linear, logistic
+from confrere.recipe import Recipe
 from confrere.simulate import check_types, simulate
 from confrere.study.units import told_of_labels
 

@@ -11,10 +11,11 @@ from confrere.answers.comparison import compared
 from confrere.answers.named import kept_weight, listened_to, numbers_in_words
 from confrere.answers.predictor import Predictor
 from confrere.answers.sent import in_one_run
-from confrere.core import Recipe, Tree
+from confrere.core import Tree
 from confrere.data.silos import Silos
 from confrere.history import History
 from confrere.models import Model
+from confrere.recipe import Recipe
 from confrere.simulate import simulate
 from confrere.study.units import in_units, told_of_labels, units_of
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.models import Model, metrics_of
+from confrere.recipe import Recipe
 from confrere.study.cases import Case, Others, cases_of
 from confrere.study.contenders import Contender, contenders
 from confrere.study.runner import Counter, Settings, cross_validate

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from confrere import algorithms
-from confrere.core import Recipe
 from confrere.models import logistic
+from confrere.recipe import Recipe
 from confrere.reproduce.hospitals import METRICS as OF_HOSPITALS
 from confrere.reproduce.hospitals import REAL_CELLS, Setting, stage
 from confrere.study import Study, StudyResult

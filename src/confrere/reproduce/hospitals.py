@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confrere import algorithms, data
-from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.models import logistic
+from confrere.recipe import Recipe
 from confrere.study import Study, StudyResult
 from confrere.study.plain import differences, means
 

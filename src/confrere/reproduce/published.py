@@ -17,7 +17,8 @@ import optax
 
 from confrere import clients, mixers
 from confrere.clients.batches import Order
-from confrere.core import Algorithm, Loss, Mixed, Recipe, Rule, Tree, federate, present, silo_count
+from confrere.core import Algorithm, Loss, Mixed, Rule, Tree, federate, present, silo_count
+from confrere.recipe import Recipe
 
 
 def fold_rows(one: jax.Array, two: jax.Array) -> jax.Array:

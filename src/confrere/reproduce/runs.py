@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from confrere import algorithms
-from confrere.core import Block, Recipe, Tree
+from confrere.core import Block, Tree
 from confrere.data.silos import Silos
 from confrere.models import logistic
 from confrere.program import Setup, Trace, numbers, rollout
+from confrere.recipe import Recipe
 from confrere.reproduce.published import batch_mean_accuracy, fedavg_as_published
 
 ROUNDS = 30

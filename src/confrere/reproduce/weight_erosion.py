@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Recipe, Tree
+from confrere.core import Tree
 from confrere.data.fetch import DataNotFound, check_file, data_folder
 from confrere.data.silos import Silos
 from confrere.data.titanic import BATCH, SHA256, SplitName, passengers, split_passengers, titanic_file
 from confrere.models import logistic
+from confrere.recipe import Recipe
 from confrere.reproduce.runs import AUTHORS_SEED, ROUNDS, Result, experiments, run, run_all, schemes, users_report
 
 LEARNING_RATE = 3.0 / 2

@@ -11,8 +11,8 @@ from typing import Any
 from confrere.answers import Answer, AnswerWarning, personalise
 from confrere.answers.predictor import Predictor
 from confrere.answers.ready import ready_answer
-from confrere.core import Recipe
 from confrere.data.silos import Silos
+from confrere.recipe import Recipe
 from confrere.report import Contents, report_on, write_report
 from confrere.report.helping import main_algorithm
 from confrere.report.metrics import DESCENT, MAIN

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from confrere.algorithms import fedavg, fedsgd
-from confrere.core import Recipe
 from confrere.data import Silos
 from confrere.models import lenet5, logistic
+from confrere.recipe import Recipe
 from confrere.simulate import simulate
 from confrere.speed.plain_network import start as start_of_network
 from confrere.speed.timed_tasks import Task, make_data

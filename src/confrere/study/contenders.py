@@ -12,9 +12,9 @@ import numpy as np
 
 from confrere.algorithms import ridge_local
 from confrere.checks import WrongField
-from confrere.core import Bound, Recipe
 from confrere.data.intake.options import did_you_mean
 from confrere.models import Model
+from confrere.recipe import Bound, Recipe
 
 LEARNING_RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # what is tried for a required `lr` that the grid does not name
 FILLED_IN = ("user", "rounds")  # arguments of a recipe that a study knows

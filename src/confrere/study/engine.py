@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from confrere.core import Block, Bound, Record, Tree
+from confrere.core import Block, Record, Tree
 from confrere.models import METRICS, Model
+from confrere.recipe import Bound
 from confrere.study.cases import Folds
 
 

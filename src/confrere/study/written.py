@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.core import Batch, Block, Bound
+from confrere.core import Batch, Block
 from confrere.models import Model
+from confrere.recipe import Bound
 from confrere.simulate import params_spec
 from confrere.study.cases import Shape
 from confrere.study.contenders import Contender

@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 
 from confrere._version import __version__
-from confrere.core import Recipe
 from confrere.data.silos import Silos
 from confrere.disk import write_whole
 from confrere.history import row_for
+from confrere.recipe import Recipe
 from confrere.reproduce.waffle.methods import ALONE, METHODS
 from confrere.reproduce.waffle.setting import ALICE, Setting, model_of
 from confrere.simulate import simulate

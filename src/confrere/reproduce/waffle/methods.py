@@ -5,7 +5,7 @@ from typing import Any
 
 from confrere import algorithms
 from confrere.clients.context import Context
-from confrere.core import Recipe
+from confrere.recipe import Recipe
 from confrere.reproduce.waffle.setting import ALICE, Setting
 
 Method = Callable[[Setting], Recipe]
