@@ -93,7 +93,7 @@ def test_the_tutorial_leads_from_a_table_to_a_report(tmp_path):
     assert "north" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-ROOMS = "answers clients data estimator mixers models networks report saved selection study weights"
+ROOMS = "answers clients data estimator insight mixers models networks report saved selection study weights"
 PACKAGES = ["", *(f".{room}" for room in ROOMS.split())]
 
 
@@ -104,6 +104,7 @@ def test_every_public_name_is_in_the_reference(package):
     modules = {
         "clients",
         "data",
+        "insight",
         "mixers",
         "models",
         "networks",

@@ -1,4 +1,4 @@
-from . import clients, data, mixers, models, networks, report, selection, stopping, testing, weights
+from . import clients, data, insight, mixers, models, networks, report, selection, stopping, testing, weights
 from .algorithms import (
     apfl,
     clustered,
@@ -111,6 +111,7 @@ __all__ = [
     "gtv_relax",
     "gtv_sgd",
     "ifca",
+    "insight",
     "local",
     "mixers",
     "model_interpolation",

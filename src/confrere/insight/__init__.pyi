@@ -1,0 +1,6 @@
+from .similarity import Planar, planar
+
+__all__ = [
+    "Planar",
+    "planar",
+]
