@@ -52,10 +52,17 @@ def _weight_erosion(
     loss: Loss, user, lr, p_d, p_s, batch, form, passes, newcomer, order, epochs, steps, size_prior=None, l2=None,
     **how,
 ) -> Algorithm:  # fmt: skip
-    whole = order == "full" or batch is None or (form == "update" and steps is None)  # messages of whole passes
-    times = steps or epochs or 1
-    erosion = weighting.erosion(user, p_d, p_s, None if whole else batch, passes, newcomer, size_prior, times)
+    rows, times = rows_in_a_message(batch, form, order, epochs, steps)
+    erosion = weighting.erosion(user, p_d, p_s, rows, passes, newcomer, size_prior, times)
     if form == "gradient":
         return federate(clients.gradient(loss, batch, order, l2), stepping(erosion, lr))
     client = clients.sgd(loss, lr, batch, epochs, steps, order, l2=l2, **how)
     return federate(client, mixers.server(weighted(erosion)))
+
+
+def rows_in_a_message(
+    batch: int | None, form: str, order: str, epochs: int | None, steps: int | None
+) -> tuple[int | None, int]:
+    """Of how many batches a message of Weight Erosion is made, and of how many rows each: None for whole passes."""
+    whole = order == "full" or batch is None or (form == "update" and steps is None)
+    return None if whole else batch, steps or epochs or 1
