@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from confrere.cli import inputs
+from confrere.cli import inputs, processes
 from confrere.cli.common import for_people, print_json, progress_bar, start_jax
 from confrere.plural import plural
 
@@ -71,22 +71,31 @@ def compare(
 def run(
     file: Annotated[Path, typer.Argument(help="A study.toml; `confrere init` writes one.", show_default=False)],
     out: Out = Path("confrere-run"),
+    number: processes.Number = 1,
+    process: processes.Process = None,
+    meet: processes.Meet = None,
     report: Report = True,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
-    """The comparison that a file describes."""
+    """The comparison that a file describes, in one process or shared by several, on one machine or on many."""
     with for_people():
         start_jax()
         from confrere.runs.config import read_config, told_by_line
 
         config = read_config(file)
-        with told_by_line(file):
-            carry_out(lambda runs, progress: runs.run(config, out, progress), report, json, quiet)
+        with (
+            told_by_line(file),
+            processes.shared_by(number, process, meet, ["run", str(file), "--out", str(out)]) as first,
+        ):
+            carry_out(lambda runs, progress: runs.run(config, out, progress), report, json, quiet, first)
 
 
 def resume(
     folder: Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)],
+    number: processes.Number = 1,
+    process: processes.Process = None,
+    meet: processes.Meet = None,
     report: Report = True,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
@@ -94,7 +103,8 @@ def resume(
     """Continue a run that was interrupted; it ends with the same numbers, to the last digit."""
     with for_people():
         start_jax()
-        carry_out(lambda runs, progress: runs.resume(folder, progress), report, json, quiet)
+        with processes.shared_by(number, process, meet, ["resume", str(folder)]) as first:
+            carry_out(lambda runs, progress: runs.resume(folder, progress), report, json, quiet, first)
 
 
 def init(
@@ -119,14 +129,16 @@ def init(
             print(f"{file} is written. Run it with: confrere run {file}")
 
 
-def carry_out(begin: Any, wanted: bool, json: bool, quiet: bool) -> None:
-    """Run with a progress bar, show what came out, and write the report."""
+def carry_out(begin: Any, wanted: bool, json: bool, quiet: bool, first: bool = True) -> None:
+    """Run with a progress bar, show what came out, and write the report; of several processes the first one does."""
     from confrere.cli.report import write
     from confrere.runs import run as runs
     from confrere.runs.summary import summary
 
     with progress_bar("Experiments", hidden=quiet or json) as progress:
         finished = begin(runs, progress)
+    if not first:
+        return
     found = summary(finished)
     if not json:
         show(found, quiet)

@@ -7,7 +7,8 @@
     report.html      the page, if it is wanted (see runs/report.py)
 
 A cell has the same bits whichever others run beside it, so that a run that was interrupted, at any moment, and resumed
-ends as one that was not.
+ends as one that was not. Where several processes share a run (after `jax.distributed.initialize`), the first of them
+keeps the folder; the others write their finished cells into it, or into one of the same name on their own machine.
 """
 
 import json
@@ -16,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import jax
 
 from confrere import algorithms, models
 from confrere.answers.personalise import fitting_model
@@ -28,6 +31,7 @@ from confrere.models import Model
 from confrere.runs.config import FOR_NETWORKS, Config
 from confrere.study import Study, StudyResult
 from confrere.study.cases import digest_of
+from confrere.study.sharing import told_by_all
 
 CONFIG, JOURNAL, CELLS, RESULT = "config.json", "journal.jsonl", "cells", "study.json"
 FOR_LINEAR = {
@@ -52,6 +56,8 @@ class Finished(NamedTuple):
 def run(config: Config, folder: str | os.PathLike[str], progress: Progress | None = None) -> Finished:
     """Begin a run in a new folder, and carry it out."""
     place = Path(folder)
+    if jax.process_index() > 0:
+        return beside_the_first(place)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         hint = f"; `confrere resume {place}` continues it" if (place / CONFIG).is_file() else ""
         raise ValueError(f"{place} is there already{hint}: choose another folder")
@@ -60,15 +66,31 @@ def run(config: Config, folder: str | os.PathLike[str], progress: Progress | Non
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / CONFIG, config.model_dump_json(indent=1))
     note(place, "begun", data=digest_of(silos))
+    everybody_here(config.model_dump_json())
     return carried_out(config, place, silos, study, progress)
+
+
+def beside_the_first(place: Path) -> Finished:
+    """A process's share of a run that the first process has begun."""
+    config = Config.model_validate_json(everybody_here(""))
+    silos = chosen_silos(config.choice())
+    return Finished(place, config, silos, study_of(config, silos).run(place / CELLS))
+
+
+def everybody_here(config: str) -> str:
+    """The first process's configuration, once all processes are there."""
+    return config if jax.process_count() == 1 else told_by_all(config)[0]
 
 
 def resume(folder: str | os.PathLike[str], progress: Progress | None = None) -> Finished:
     """Continue a run where it stopped; the data must be what they were. A finished run is only read."""
     place = Path(folder)
+    if jax.process_index() > 0:
+        return beside_the_first(place)
     config, silos = what_was_begun(place)
     begun = any(entry["event"] == "begun" for entry in journal(place))
     note(place, "resumed" if begun else "begun", data=digest_of(silos))
+    everybody_here(config.model_dump_json())
     return carried_out(config, place, silos, study_of(config, silos), progress)
 
 

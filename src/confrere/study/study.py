@@ -20,6 +20,7 @@ from confrere.study.cell import Cell
 from confrere.study.contenders import Contender, contenders, with_baselines
 from confrere.study.result import StudyResult
 from confrere.study.runner import Counter, Progress, Settings, case_key, compute, initial, side_by_side
+from confrere.study.sharing import gathered, own_share
 from confrere.study.store import Store, fingerprint
 from confrere.study.users import chosen_users, seed_numbers
 from confrere.study.written import algorithm_in_full, model_in_full
@@ -112,7 +113,8 @@ class Study:
     def run(self, store: str | os.PathLike[str] | None = None, progress: Progress | None = None) -> StudyResult:
         """Run what is not in the store yet, a folder where every cell is kept under a hash of all that determines it.
 
-        `progress` is called with (experiments done, experiments in all) after every block of them.
+        `progress` is called with (experiments done, experiments in all) after every block of them. After
+        `jax.distributed.initialize` every process runs its share, and all return the whole result.
         """
         ask_for_all_cores()
         seeded = list(seeded_silos(self.silos, self.seeds))
@@ -125,10 +127,11 @@ class Study:
 
     def cells(self, cases: Sequence[Case], store: Store, progress: Progress | None) -> dict[tuple[str, int, int], Cell]:
         """All cells, by algorithm, user and seed: from the store, or computed and put there."""
-        every = {(c.name, case.user, case.seed): (c, case) for c in self.contenders for case in cases}
+        own = own_share(cases)
+        every = {(c.name, case.user, case.seed): (c, case) for c in self.contenders for case in own}
         keys = {place: self.fingerprint(*of) if store.folder is not None else "" for place, of in every.items()}
         found = {place: store.get(key) for place, key in keys.items()}
-        missing = [[case for case in cases if found[c.name, case.user, case.seed] is None] for c in self.contenders]
+        missing = [[case for case in own if found[c.name, case.user, case.seed] is None] for c in self.contenders]
         work = list(zip(self.contenders, missing, strict=True))
         count = Counter(progress, sum(len(some) * self.settings.experiments(c) for c, some in work))
         for c, some in work:
@@ -136,7 +139,7 @@ class Study:
                 place = (c.name, case.user, case.seed)
                 found[place] = cell
                 store.put(keys[place], cell)
-        return {place: cell for place, cell in found.items() if cell is not None}
+        return gathered({place: cell for place, cell in found.items() if cell is not None})
 
     def key(self, algorithm: str, user: int, seed: int, candidate: int = 0, fold: int = 0) -> jax.Array:
         """The key of one experiment; fold 0 is the run that is reported. `simulate` gives the same run with it."""
