@@ -1,0 +1,12 @@
+"""Rewards: who deserves credit for a user's model, and what each way of paying for it would pay.
+
+shapley    what every silo adds for one user, averaged over all orders of joining
+rewards    a ledger of one run: rounds, weights, bytes, influence, rank and value; and shares of a budget
+"""
+
+from confrere.insight.credit.ledger import Joined, Ledger
+from confrere.insight.credit.rewards import rewards
+from confrere.insight.credit.schemes import Payout, Scheme
+from confrere.insight.credit.shapley import Shapley, Worth, shapley
+
+__all__ = ["Joined", "Ledger", "Payout", "Scheme", "Shapley", "Worth", "rewards", "shapley"]
