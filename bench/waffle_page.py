@@ -1,9 +1,9 @@
 """Write `bench/waffle.md` from finished cells: the WAFFLE paper's table as far as it has been run.
 
-    python bench/waffle_page.py bench/waffle-cells
+    python bench/waffle_page.py bench/waffle-cells bench/waffle-why
 
-The cells come from `confrere reproduce waffle --store bench/waffle-cells ...`; each says what it was, when it was run
-and how long it took.
+The cells come from `confrere reproduce waffle --store bench/waffle-cells ...`, and those that ask why some are not what
+was published from `bench/waffle_why.py`; each says what it was, when it was run and how long it took.
 """
 
 import json
@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from confrere.reproduce.waffle.cells import ABOUT, Cell, from_table
+from confrere.reproduce.waffle.cells import ABOUT, Cell, Store, from_table
 from confrere.reproduce.waffle.methods import METHODS
-from confrere.reproduce.waffle.setting import DISTRIBUTIONS
+from confrere.reproduce.waffle.penalties import CANDIDATE, WINDOW, choose, entry, penalty_of
+from confrere.reproduce.waffle.setting import DISTRIBUTIONS, Setting
 from confrere.reproduce.waffle.table import of_method
 from tables import table
+from waffle_why import QUESTIONS, find
 
 PAPERS = {("mnist", "lenet5", 6000, 100), ("cifar10", "dla", 5000, 100)}  # data, model, images of an agent, rounds
 PAGE = Path(__file__).with_name("waffle.md")
@@ -33,6 +35,9 @@ several seeds, these are means, with the standard deviation of `best`. `docs/waf
 `waffle` is not the paper's to the letter: with networks its corrections are tempered and bounded, both ours, and both
 found on seed 1 while looking at B and B*. `waffle_untempered` is the reading without either, and was run on B only.
 """
+WHY = "python bench/waffle_why.py bench/waffle-why"
+ASKED = """Best round on test images / last round / round chosen on validation images. What each was is in
+`bench/waffle_why.py`; a run that is in the table above already is not repeated here."""
 
 
 class Run(NamedTuple):
@@ -54,12 +59,13 @@ def read(folder: Path) -> list[Run]:
 def group_of(run: Run) -> tuple[Any, ...]:
     """What the cells of one table have in common."""
     setting = run.about["setting"]
-    return tuple(setting[name] for name in ("data", "model", "agents", "rows", "rounds", "lr", "width"))
+    names = ("data", "model", "agents", "rows", "rounds", "lr", "width", "batch_rows")
+    return tuple(setting.get(name) for name in names)
 
 
 def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
     """One table, with the command that makes it."""
-    data, model, agents, rows, rounds, lr, width = group
+    data, model, agents, rows, rounds, lr, _, _ = group
     cells: dict[tuple[str, str], list[Cell]] = defaultdict(list)
     refuse_doubles(runs)
     for run in runs:
@@ -67,11 +73,8 @@ def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
     seeds = [len(found) for found in cells.values()]
     methods = [name for name in METHODS if any(key[0] == name for key in cells)]
     which = [d for d in DISTRIBUTIONS if any(key[1] == d for key in cells)]
-    wide = "" if width is None else f" --width {width}"
     commands = [
-        f"confrere reproduce waffle --data {data} --distribution '{one}' --model {model} --agents {agents} "
-        f"--rows {rows} --rounds {rounds} --lr {lr:g} --seeds {min(seeds)}{wide} "
-        f"--methods {','.join(methods)} --store bench/waffle-cells"
+        command(group, one, min(seeds), f"--methods {','.join(methods)}")
         for one in (["all"] if len(which) == len(DISTRIBUTIONS) else which)
     ]
     dates = sorted({run.about["date"] for run in runs})
@@ -83,6 +86,16 @@ def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
     title = f"## {data}, {model}, {agents} agents x {rows} images, {rounds} rounds, learning rate {lr:g}"
     published = data if (data, model, rows, rounds) in PAPERS else ""
     return "\n\n".join([title, "```text\n" + "\n".join(commands) + "\n```", said, *tables(published, cells, methods)])
+
+
+def command(group: tuple[Any, ...], distribution: str, seeds: int, what: str) -> str:
+    """What makes the cells of a table."""
+    data, model, agents, rows, rounds, lr, width, batch = group
+    more = ("" if width is None else f" --width {width}") + ("" if batch is None else f" --batch {batch}")
+    return (
+        f"confrere reproduce waffle --data {data} --distribution '{distribution}' --model {model} --agents {agents} "
+        f"--rows {rows} --rounds {rounds} --lr {lr:g} --seeds {seeds}{more} {what} --store bench/waffle-cells"
+    )
 
 
 def refuse_doubles(runs: Sequence[Run]) -> None:
@@ -121,14 +134,67 @@ def nearly(data: str, distribution: str, method: str, cells: Sequence[Cell] | No
     return "" if not cells else f"{of_method(data, distribution, method, cells)['rounds_to_99']['mean']:.0f}"
 
 
-def write(folder: Path, page: Path = PAGE) -> None:
-    """The page from all cells of a folder, the largest models first."""
+def penalties(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
+    """Weight Erosion with several penalties: when the others have gone, and Alice's accuracy on validation images."""
+    found: dict[float, dict[str, list[Cell]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        about = run.about["setting"]
+        found[penalty_of(run.about["method"], Setting(**about))][about["distribution"]].append(run.cell)
+    shown = [d for d in DISTRIBUTIONS if any(d in row for row in found.values())]
+    rows = [(f"{penalty:g}", [candidate(found[penalty].get(d)) for d in shown]) for penalty in sorted(found)]
+    complete = {penalty: row for penalty, row in found.items() if len(row) == len(shown)}
+    chosen = choose(complete)
+    low, high = (f"{100 * share:.0f}" for share in WINDOW)
+    verdict = (
+        f"No complete row has all of them between {low} and {high} %."
+        if chosen is None
+        else f"The best mean accuracy among the complete rows that fade at {low} to {high} % everywhere: {chosen:g}."
+    )
+    tried = ",".join(f"{penalty:g}" for penalty in sorted(found))
+    commands = [command(group, one, 1, f"--penalties {tried}") for one in shown]
+    title = f"## Weight Erosion's penalty, {group[4]} rounds of {group[3]} images"
+    said = (
+        "Penalty p_d times the rounds: share of the rounds after which the others' weights are zero, and accuracy on "
+        "Alice's validation images at the best round there."
+    )
+    parts = [title, "```text\n" + "\n".join(commands) + "\n```", said]
+    return "\n\n".join([*parts, table("", [d.replace("*", r"\*") for d in shown], rows), verdict])
+
+
+def candidate(cells: Sequence[Cell] | None) -> str:
+    """When the others have gone, and the accuracy."""
+    if not cells:
+        return ""
+    found = entry(cells)
+    when = "never" if found["faded"] is None else f"{100 * found['faded']:.0f} %"
+    return f"{when} / {100 * (found['validation'] or 0):.2f}"
+
+
+def reasons(folder: Path) -> str:
+    """Runs that differ from the table in one thing."""
+    store, parts = Store(folder), ["## One thing changed at a time", f"```text\n{WHY}\n```", ASKED]
+    for question, variations in QUESTIONS.items():
+        found = {name: find(store, question, name) for name in variations}
+        rows = [(name, [accuracy("", "", "", [cell])]) for name, cell in found.items() if cell is not None]
+        rounds = next(iter(variations.values())).setting.rounds
+        parts += [f"**{question}**, {rounds} rounds, seed 1 unless it says otherwise:", table("", ["accuracy"], rows)]
+    return "\n\n".join(parts)
+
+
+def write(folder: Path, why: Path, page: Path = PAGE) -> None:
+    """The page from all cells of a folder, the largest models first; runs of penalties have a table of their own."""
     groups: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
+    tried: dict[tuple[Any, ...], list[Run]] = defaultdict(list)
     for run in read(folder):
-        groups[group_of(run)].append(run)
-    order = sorted(groups, key=lambda group: (str(group[0]) != "mnist", -group[3] * group[4], -group[5]))
-    page.write_text("\n\n".join([HEAD.rstrip(), *(section(group, groups[group]) for group in order)]) + "\n")
+        (tried if run.about["method"].startswith(CANDIDATE) else groups)[group_of(run)].append(run)
+    for group in tried:
+        tried[group] += [run for run in groups[group] if run.about["method"] == "weight_erosion"]
+    whole = [group for group in groups if group not in tried or len(groups[group]) > len(DISTRIBUTIONS)]
+    order = sorted(whole, key=lambda group: (str(group[0]) != "mnist", -group[3] * group[4], -group[5]))
+    sections = [section(group, groups[group]) for group in order]
+    sections += [penalties(group, tried[group]) for group in sorted(tried, key=lambda group: -group[4])]
+    page.write_text("\n\n".join([HEAD.rstrip(), *sections, reasons(why)]) + "\n")
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]), Path(sys.argv[2]))

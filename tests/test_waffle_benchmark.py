@@ -80,6 +80,14 @@ def test_whatever_determines_a_cell_is_in_its_name(tmp_path):
     assert len(paths) == 6
 
 
+def test_a_batch_is_the_papers_unless_another_is_said():
+    """What is not said is not in a cell's name, so that cells from before it could be said are still found."""
+    assert (TINY.batch, TINY._replace(data="cifar10").batch, TINY._replace(batch_rows=5).batch) == (32, 128, 5)
+    assert "batch_rows" not in TINY.facts()
+    assert TINY._replace(batch_rows=5).facts()["batch_rows"] == 5
+    assert METHODS["waffle"](TINY._replace(batch_rows=5)).static["batch"] == 5
+
+
 def test_best_last_chosen_and_the_first_round_that_is_nearly_there():
     cell = curve(0.1, 0.6, 0.9, 0.795, 0.8, validation=[0, 0.9, 0.5, 0.9, 0.1])
     assert (table.best(cell), table.last(cell), table.chosen(cell)) == (0.9, 0.8, 0.6)
@@ -144,7 +152,7 @@ def test_the_page_is_what_the_cells_say(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     from waffle_page import PAGE, write
 
-    write(BENCH / "waffle-cells", tmp_path / "page.md")
+    write(BENCH / "waffle-cells", BENCH / "waffle-why", tmp_path / "page.md")
     assert (tmp_path / "page.md").read_text() == PAGE.read_text()
 
 
@@ -152,7 +160,9 @@ def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
     store = Store(tmp_path)
     first = table.run_table(TINY, ["B"], ["local", "fedavg"], [1], store)
     ran = []
-    monkeypatch.setattr(table, "run_cell", lambda setting, method, *rest: ran.append(method) or first["B"]["local"][0])
+    monkeypatch.setattr(
+        table, "run_cell", lambda setting, recipe, *rest: ran.append(recipe.name) or first["B"]["local"][0]
+    )
     again = table.run_table(TINY, ["B"], ["local", "fedavg", "scaffold"], [1], store)
     assert ran == ["scaffold"]
     np.testing.assert_array_equal(again["B"]["fedavg"][0].accuracy, first["B"]["fedavg"][0].accuracy)
@@ -161,8 +171,8 @@ def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("shared_data")
 def test_local_looks_at_alices_rows_alone():
     silos = silos_of(TINY._replace(distribution="B*"))
-    assert run_cell(TINY, "local", silos).weights is None
-    assert run_cell(TINY, "fedavg", silos).weights == pytest.approx(np.full((2, 3), 1 / 3))
+    assert run_cell(TINY, METHODS["local"](TINY), silos).weights is None
+    assert run_cell(TINY, METHODS["fedavg"](TINY), silos).weights == pytest.approx(np.full((2, 3), 1 / 3))
 
 
 @pytest.mark.usefixtures("shared_data")

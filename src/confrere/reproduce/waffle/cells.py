@@ -20,8 +20,9 @@ from confrere._version import __version__
 from confrere.data.silos import Silos
 from confrere.disk import write_whole
 from confrere.history import row_for
+from confrere.models import Model
 from confrere.recipe import Recipe
-from confrere.reproduce.waffle.methods import ALONE, METHODS
+from confrere.reproduce.waffle.methods import ALONE
 from confrere.reproduce.waffle.setting import ALICE, Setting, model_of
 from confrere.simulate import simulate
 from confrere.study.store import fingerprint
@@ -56,16 +57,18 @@ def values_of(schedule: Callable[[Any], Any]) -> list[float]:
     return [float(schedule(t)) for t in np.linspace(0, 1, 101)]
 
 
-def run_cell(setting: Setting, method: str, silos: Silos, progress: Callable[[int, int], None] | None = None) -> Cell:
-    """Run one method in one setting."""
-    recipe = METHODS[method](setting)
-    who = silos.only([ALICE]) if method in ALONE else silos
+def run_cell(
+    setting: Setting, recipe: Recipe, silos: Silos, progress: Callable[[int, int], None] | None = None,
+    model: Model | None = None,
+) -> Cell:  # fmt: skip
+    """Run one recipe in one setting; `model` in place of the setting's own."""
+    alone = recipe.name in ALONE
     began = time.perf_counter()
     history = simulate(
-        recipe, model_of(setting), who, setting.rounds, setting.seed, user=ALICE, metrics=["accuracy"],
-        record=["weights"], progress=progress,
+        recipe, model or model_of(setting), silos.only([ALICE]) if alone else silos, setting.rounds, setting.seed,
+        user=ALICE, metrics=["accuracy"], record=["weights"], progress=progress,
     )  # fmt: skip
-    shares = None if method in ALONE else history.shares
+    shares = None if alone else history.shares
     weights = None if shares is None else row_for(shares, ALICE, history.per_silo)
     seconds = time.perf_counter() - began
     loss = np.asarray(history.loss)

@@ -10,6 +10,7 @@ from confrere.reproduce.waffle.setting import ALICE, Setting
 
 Method = Callable[[Setting], Recipe]
 WITH_NORMS = ("fedbn",)  # methods for models with normalisations
+NETWORK_PENALTY = 0.8  # of Weight Erosion, times the rounds
 ALONE = ("local",)  # methods for which Alice's own rows are enough
 
 
@@ -29,13 +30,18 @@ def waffle(setting: Setting, **how: Any) -> Recipe:
     return algorithms.waffle(ALICE, setting.rounds, **given)
 
 
-def weight_erosion(setting: Setting) -> Recipe:
-    """Weight Erosion on updates; the paper's penalties are lost, so they are ours. The size penalty is 0.
+def weight_erosion(setting: Setting, penalty: float | None = None) -> Recipe:
+    """Weight Erosion on updates with p_d = penalty / rounds; the paper's penalties are lost, so they are ours.
 
-    For networks .8/R lets the others fade at about two thirds of the rounds on B*.
+    For networks it is chosen on validation rows (see `penalties`). The size penalty is 0.
     """
-    p_d = (0.8 if network(setting) else 2) / setting.rounds
+    p_d = (own_penalty(setting) if penalty is None else penalty) / setting.rounds
     return algorithms.weight_erosion(ALICE, p_d=p_d, p_s=0.0, form="update", **training(setting), **setting.momentum)
+
+
+def own_penalty(setting: Setting) -> float:
+    """Weight Erosion's penalty in the table, times the rounds."""
+    return NETWORK_PENALTY if network(setting) else 2
 
 
 def kept(setting: Setting) -> tuple[str, ...] | str:

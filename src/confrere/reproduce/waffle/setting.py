@@ -27,11 +27,12 @@ class Setting(NamedTuple):
     lr: float = 0.1
     seed: int = 1
     width: int | None = None  # of the DLA
+    batch_rows: int | None = None  # of a step; None: as in the paper
 
     @property
     def batch(self) -> int:
         """Rows of a step."""
-        return BATCH[self.data]
+        return BATCH[self.data] if self.batch_rows is None else self.batch_rows
 
     @property
     def momentum(self) -> dict[str, Any]:
@@ -39,8 +40,9 @@ class Setting(NamedTuple):
         return {"momentum": 0.9, "weight_decay": 5e-4} if self.data == "cifar10" else {}
 
     def facts(self) -> dict[str, Any]:
-        """All of it as plain words and numbers."""
-        return self._asdict()
+        """All of it as plain words and numbers; of a batch only what differs from the paper's."""
+        facts = self._asdict()
+        return {name: value for name, value in facts.items() if name != "batch_rows" or value is not None}
 
 
 def check(setting: Setting) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from confrere.reproduce.waffle.cells import Cell, Store, facts, run_cell
-from confrere.reproduce.waffle.methods import METHODS
+from confrere.reproduce.waffle.methods import METHODS, Method
 from confrere.reproduce.waffle.published import published
 from confrere.reproduce.waffle.setting import Setting, check, silos_of
 
@@ -20,10 +20,14 @@ Cells = dict[str, dict[str, list[Cell]]]  # distribution -> method -> one cell p
 
 
 def run_table(
-    setting: Setting, distributions: Sequence[str], methods: Sequence[str], seeds: Sequence[int], store: Store,
-    progress: Callable[[int, int], None] | None = None,
+    setting: Setting, distributions: Sequence[str], methods: Sequence[str] | Mapping[str, Method],
+    seeds: Sequence[int], store: Store, progress: Callable[[int, int], None] | None = None,
 ) -> Cells:  # fmt: skip
-    """All cells of a table; what the store has is not run again, and each new one is stored at once."""
+    """All cells of a table; what the store has is not run again, and each new one is stored at once.
+
+    `methods` are names of the benchmark's, or a table of one's own.
+    """
+    rows = methods if isinstance(methods, Mapping) else {name: METHODS[name] for name in methods}
     settings = [setting._replace(distribution=d, seed=s) for d in distributions for s in seeds]
     for one in settings:
         check(one)
@@ -32,12 +36,13 @@ def run_table(
     done = 0
     for one in settings:
         silos = None
-        for method in methods:
-            about = facts(one, method, METHODS[method](one))
+        for method, recipe_for in rows.items():
+            recipe = recipe_for(one)
+            about = facts(one, method, recipe)
             cell = store.get(about)
             if cell is None:
                 silos = silos_of(one) if silos is None else silos
-                cell = run_cell(one, method, silos, within(progress, done, total))
+                cell = run_cell(one, recipe, silos, within(progress, done, total))
                 store.put(about, cell)
             cells[one.distribution][method].append(cell)
             done += setting.rounds
@@ -56,8 +61,15 @@ def table_report(setting: Setting, cells: Cells, seeds: Sequence[int]) -> dict[s
     rows = {
         d: {m: of_method(setting.data, d, m, found) for m, found in by_method.items()} for d, by_method in cells.items()
     }
-    what = {k: v for k, v in setting.facts().items() if k not in ("distribution", "seed") and v is not None}
-    return {"setting": {**what, "batch": setting.batch}, "seeds": list(seeds), "cells": rows}
+    return {"setting": setting_report(setting), "seeds": list(seeds), "cells": rows}
+
+
+def setting_report(setting: Setting) -> dict[str, Any]:
+    """What all cells of a table have in common."""
+    what = {
+        k: v for k, v in setting.facts().items() if k not in ("distribution", "seed", "batch_rows") and v is not None
+    }
+    return {**what, "batch": setting.batch}
 
 
 def of_method(data: str, distribution: str, method: str, cells: Sequence[Cell]) -> dict[str, Any]:
