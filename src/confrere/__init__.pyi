@@ -1,4 +1,17 @@
-from . import clients, data, insight, mixers, models, networks, report, selection, stopping, testing, weights
+from . import (
+    clients,
+    data,
+    insight,
+    mixers,
+    models,
+    networks,
+    report,
+    selection,
+    stopping,
+    testing,
+    transforms,
+    weights,
+)
 from .algorithms import (
     apfl,
     clustered,
@@ -129,6 +142,7 @@ __all__ = [
     "simulate",
     "stopping",
     "testing",
+    "transforms",
     "waffle",
     "weight_erosion",
     "weighted",

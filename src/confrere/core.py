@@ -104,11 +104,15 @@ class Record(NamedTuple):
 
 
 class Client(NamedTuple):
-    """What happens inside one silo."""
+    """What happens inside one silo.
+
+    `wire` says how many bytes a message takes on its way, from its shapes; None: those of its arrays as they are.
+    """
 
     init: Callable[[Tree], tuple[Tree, Tree]]
     update: Callable[[Inbox, Tree, Block, Ctx], tuple[Tree, Tree]]
     personal: Callable[[Inbox, Tree, Block], Tree]
+    wire: Callable[[Tree], int] | None = None
 
 
 class Listener(NamedTuple):
@@ -126,7 +130,8 @@ class Mixer(NamedTuple):
     False for a mixer that could run inside each silo, because no message counts but its own: nothing then crosses a
     border. With a `listener` one silo only listens. `own_rows` is True where all receive the same, but each silo mixes
     it by a row of weights of its own. `graded` is False for a mixer that weighs silos by what they say alone: a prior
-    can keep a silo or leave it out, but nothing between.
+    can keep a silo or leave it out, but nothing between. `models` is True where the part `x` of a message is a model
+    itself, of which the last one counts, not a step, of which all add up.
     """
 
     init: Callable[[Tree, Tree], tuple[Inbox, Tree]]
@@ -136,6 +141,7 @@ class Mixer(NamedTuple):
     listener: Listener | None = None
     own_rows: bool = False
     graded: bool = True
+    models: bool = False
 
     @property
     def per_silo(self) -> bool:
@@ -166,11 +172,13 @@ class Part(NamedTuple):
     """What the mix does to one named part of what a server holds.
 
     `own` is True for a part of which one row per silo is held, which that silo alone receives: held[n], not held[r].
+    `models` is True for a part that keeps what silos sent last: messages do not add up in it.
     """
 
     init: Callable[[Tree, Tree], Tree]
     update: Callable[[Mixed, Tree, Tree, Tree, Ctx], tuple[Tree, Tree]]
     own: bool = False
+    models: bool = False
 
 
 class State(NamedTuple):
@@ -276,6 +284,11 @@ def arrived(message: Tree, active: jax.Array) -> tuple[Tree, jax.Array]:
     finite = [jnp.isfinite(a).reshape(a.shape[0], -1).all(axis=1) for a in jax.tree.leaves(message)]
     here = jnp.stack([active, *finite]).all(axis=0)
     return rows_where(here, message, jax.tree.map(jnp.zeros_like, message)), here
+
+
+def byte_size(tree: Tree) -> int:
+    """The bytes of all arrays of a tree, or of what has their shapes."""
+    return sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
 
 
 def blank_message(client: Client, shared: Tree, private: Tree, one: Block) -> Tree:

@@ -14,7 +14,19 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from confrere.clients.batches import everything
-from confrere.core import Algorithm, Block, Ctx, Geometry, Record, State, Tree, blank_message, present, silo_view
+from confrere.core import (
+    Algorithm,
+    Block,
+    Ctx,
+    Geometry,
+    Record,
+    State,
+    Tree,
+    blank_message,
+    byte_size,
+    present,
+    silo_view,
+)
 from confrere.each import SILO, Each, on_shares, one_by_one, specs_of, spread
 from confrere.models import METRICS, Model
 from confrere.recipe import Bound
@@ -247,7 +259,8 @@ def traffic(setup: Setup, hyper, state: State, train: Block) -> Traffic:
     if not algorithm.mixer.sends:
         return Traffic(0, 0, 0, nobody)
     inbox, private, own = silo_view(algorithm.mixer, state, train, 0)
-    up = byte_size(blank_message(algorithm.client, inbox.shared, private, own))
+    message = blank_message(algorithm.client, inbox.shared, private, own)
+    up = byte_size(message) if algorithm.client.wire is None else algorithm.client.wire(message)
     if algorithm.mixer.listener is None:
         return Traffic(up, byte_size(inbox), 0, nobody)
     user, parts = algorithm.mixer.listener
@@ -273,11 +286,6 @@ def _traffic_of_shapes(setup: Setup, structure: Any, shapes: tuple[jax.ShapeDtyp
     given = jax.tree.unflatten(structure, shapes)
     jax.eval_shape(look, *given)
     return found[0]._replace(listens=np.zeros(given[2].id.shape[0], bool))
-
-
-def byte_size(tree: Tree) -> int:
-    """The bytes of all arrays of a tree."""
-    return sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(tree))
 
 
 def personal_models(setup: Setup, hyper, state: State, train: Block) -> Tree:

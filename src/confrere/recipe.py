@@ -1,24 +1,36 @@
 """Recipes: algorithms without their model and with their numbers still open, which is what public functions return."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from confrere.core import Algorithm, Loss, federate
+from confrere.core import Algorithm, Client, Loss, federate
+
+
+class Compression(Protocol):
+    """How messages are compressed: see `confrere.transforms`."""
+
+    def wrap(self, client: Client, models: bool) -> Client:
+        """The client that sends less; `models`: its messages are models, not steps."""
+        ...
 
 
 class Bound(NamedTuple):
     """A maker with its static arguments bound: equal if both are, so that compiled programs are found again.
 
     `whole`: the maker wants the whole model, not its loss alone (methods that need the curvature of a linear model).
-    Makers know nothing of a prior: it is heeded here, for all of them.
+    Makers know nothing of a prior, nor of compressed messages: both are heeded here, for all of them.
     """
 
     maker: Callable[..., Algorithm]
     static: tuple[tuple[str, Hashable], ...]
     whole: bool = False
+    compression: Compression | None = None
 
     def __call__(self, loss: Loss, prior: Any = None, **hyper: Any) -> Algorithm:
         made = self.maker(loss, **dict(self.static), **hyper)
+        if self.compression is not None and made.mixer.sends:
+            client = self.compression.wrap(made.client, made.mixer.models)
+            return federate(client, made.mixer, prior)
         return made if prior is None else federate(made.client, made.mixer, prior)
 
     def on(self, model: Any, **hyper: Any) -> Algorithm:
@@ -68,3 +80,19 @@ class Recipe(NamedTuple):
         """The same recipe with a prior on silos: a selection, numbers by name, or one per silo; None takes it away."""
         others = {k: v for k, v in self.hyper.items() if k != "prior"}
         return self._replace(hyper=others if prior is None else {**others, "prior": prior})
+
+    def compressed(self, compression: Compression | None) -> "Recipe":
+        """The same recipe with compressed messages, as by `transforms.top_k(0.1)`; None leaves them as they are.
+
+        What is received stays whole. Where nothing is sent (training alone), nothing changes.
+        """
+        if compression is None:
+            return self
+        if not callable(getattr(compression, "wrap", None)):
+            raise TypeError(f"a compression is what e.g. confrere.transforms.top_k(0.1) returns, not {compression!r}")
+        if self.bound.compression is not None:
+            raise ValueError(f"the messages of {self.name} are compressed already")
+        return self._replace(
+            make=self.bound._replace(compression=compression), static={**self.static, "compress": str(compression)},
+            name=f"{self.name} ({compression})",
+        )  # fmt: skip

@@ -30,7 +30,7 @@ def mailbox(mixer: Mixer) -> Mixer:
         inbox, new, age = kept(here.any(), (inbox, new, age), (before, inner, state[2]))
         return inbox, (new, last, age, inbox), spoken(mixed, here)
 
-    return Mixer(init, update, mixer.axis, graded=mixer.graded)
+    return Mixer(init, update, mixer.axis, graded=mixer.graded, models=mixer.models)
 
 
 def delayed(mixer: Mixer, longest: int) -> Mixer:
@@ -61,7 +61,7 @@ def delayed(mixer: Mixer, longest: int) -> Mixer:
         inbox, new, new_past, new_heard = kept(here.any(), after, (before, inner, past, heard))
         return inbox, (new, new_past, new_heard, inbox), spoken(mixed, here)
 
-    return Mixer(init, update, mixer.axis, graded=mixer.graded)
+    return Mixer(init, update, mixer.axis, graded=mixer.graded, models=mixer.models)
 
 
 def kept(some: jax.Array, new: Tree, old: Tree) -> Tree:

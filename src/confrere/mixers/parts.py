@@ -32,7 +32,7 @@ def replace() -> Part:
     def update(mixed, message, held, state, ctx):
         return rows_where(mixed.mass > 0, mixed.mean, held), state
 
-    return Part(lambda held, message: (), update)
+    return Part(lambda held, message: (), update, models=True)
 
 
 def add() -> Part:
@@ -94,7 +94,7 @@ def table() -> Part:
         share, mass = weights_over(known, mixed, "table()")
         return rows_where((mass > 0) & (mixed.mass > 0), combine_rows(share, last), held), state
 
-    return Part(memory, update)
+    return Part(memory, update, models=True)
 
 
 def tempered() -> Part:
@@ -125,4 +125,4 @@ def tempered() -> Part:
 
         return rows_where(mixed.mass > 0, jax.tree.map(correction, mean, last), held), state
 
-    return Part(memory, update, own=True)
+    return Part(memory, update, own=True, models=True)

@@ -36,7 +36,7 @@ def peers(rule: Rule) -> Mixer:
         held = rows_where(mixed.mass > 0, {name: mixed.mean[name] for name in held}, held)
         return Inbox(held, mixed.mass), (held, rule_state), mixed._replace(mean=None)
 
-    return Mixer(init, update, axis=0)
+    return Mixer(init, update, axis=0, models=True)
 
 
 def exchange() -> Mixer:
@@ -63,4 +63,4 @@ def exchange() -> Mixer:
         mass = jnp.where(here, weights, 0).sum(axis=1)
         return Inbox(table, 1.0 * heard), (table, heard), Mixed(None, mass, weights)
 
-    return Mixer(init, update, own_rows=True, graded=False)
+    return Mixer(init, update, own_rows=True, graded=False, models=True)

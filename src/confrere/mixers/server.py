@@ -62,7 +62,8 @@ def server(rule: Rule, deliver: Literal["same", "own", "all"] = "same", **parts:
         states = {name: new for name, (_, new) in moved.items()}
         return inbox_of(held, mixed.mass), (held, states, rule_state), mixed._replace(mean=None)
 
-    return Mixer(init, update, axis_of(deliver, delivered))
+    models = "x" in chosen and chosen["x"].models
+    return Mixer(init, update, axis_of(deliver, delivered), models=models)
 
 
 def axis_of(deliver: str, delivered: dict[str, str]) -> Any:

@@ -21,12 +21,11 @@ import numpy as np
 
 from confrere.borrowing.glm import Rows
 from confrere.checks import check_counts, check_numbers
-from confrere.core import Tree
+from confrere.core import Tree, byte_size
 from confrere.data.silo import fold_numbers
 from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.models.model import row_losses as losses_of_rows
-from confrere.program import byte_size
 from confrere.selection.asking import FEW_ROWS, NO_ANSWER, NOT_FINITE, Others, asked, finite_tree, start_with
 from confrere.selection.descent import Descent, offers_by_descent
 from confrere.selection.linear import linear_rows, model_params, row_losses

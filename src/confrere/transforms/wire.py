@@ -1,0 +1,188 @@
+"""The formats in which a compressed part of a message travels, and their exact size in bytes.
+
+The numbers of a part are put in a row, leaf by leaf; d of them, b bytes each.
+
+    top-k        k = max(1, ceil(fraction d)) places of 1, 2, 4 or 8 bytes (the least that can name d), then k numbers,
+                 in the order of the places; the whole row, without places, where that takes no more
+    quantised    for every leaf the scale s = max |x| (b bytes), then the codes of all leaves, `bits` bits each, packed
+                 without gaps and filled up to a whole byte; code c in -L..L means s c / L, L = 2^(bits - 1) - 1
+
+`squeeze` makes of a part what the receiver will read; `pack` and `unpack` are the bytes of it, little-endian.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from confrere.checks import check_counts, check_share
+from confrere.core import Tree, byte_size
+
+Rounding = Literal["stochastic", "nearest"]
+FEWEST, MOST = 2, 16  # bits of a code
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The format that sends the largest numbers of a part, with their places."""
+
+    fraction: float
+
+    def __post_init__(self) -> None:
+        check_share(fraction=self.fraction)
+        if self.fraction == 0:
+            raise ValueError("fraction must be above 0: with none of the numbers nothing would be sent")
+
+    def __str__(self) -> str:
+        return f"top-k {self.fraction:g}"
+
+    def count(self, d: int) -> int:
+        """How many of d numbers are sent."""
+        return min(d, max(1, math.ceil(self.fraction * d)))
+
+    def whole(self, part: Tree) -> bool:
+        """Whether everything is sent."""
+        d = numbers_in(part)
+        return self.count(d) == d
+
+    def size(self, part: Tree) -> int:
+        """The bytes of a part, from its shapes."""
+        d = numbers_in(part)
+        each = one_type(part).itemsize
+        return min(d * each, self.count(d) * (each + place_type(d).itemsize))
+
+    def squeeze(self, part: Tree, key: Any = None) -> Tree:
+        """The part with all but its largest numbers at 0; of equal ones the first."""
+        if self.whole(part):
+            return part
+        row = in_a_row(part)
+        chosen = jax.lax.top_k(jnp.abs(row), self.count(row.size))[1]
+        return as_part(jnp.zeros_like(row).at[chosen].set(row[chosen]), part)
+
+    def pack(self, part: Tree) -> bytes:
+        """The bytes of a squeezed part."""
+        row = np.concatenate([np.ravel(a) for a in jax.tree.leaves(part)])
+        if self.size(part) == row.nbytes:
+            return little(row)
+        chosen = np.sort(np.argsort(-np.abs(row), kind="stable")[: self.count(row.size)])
+        return little(chosen.astype(place_type(row.size))) + little(row[chosen])
+
+    def unpack(self, content: bytes, like: Tree) -> Tree:
+        """The part from its bytes; `like` has its shapes."""
+        d, kind = numbers_in(like), one_type(like)
+        if self.size(like) == d * kind.itemsize:
+            return as_part(np.frombuffer(content, kind.newbyteorder("<")).astype(kind), like)
+        k, place = self.count(d), place_type(d)
+        row = np.zeros(d, kind)
+        places = np.frombuffer(content, place.newbyteorder("<"), k)
+        row[places] = np.frombuffer(content, kind.newbyteorder("<"), k, k * place.itemsize)
+        return as_part(row, like)
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """The format that sends every number as one of 2^bits - 1 levels between the largest and its negative."""
+
+    bits: int
+    rounding: Rounding = "stochastic"
+
+    def __post_init__(self) -> None:
+        check_counts(bits=self.bits)
+        if self.bits is None or not FEWEST <= self.bits <= MOST:
+            raise ValueError(f"bits must be a whole number from {FEWEST} to {MOST}, not {self.bits!r}")
+        if self.rounding not in ("stochastic", "nearest"):
+            raise ValueError(f"rounding must be 'stochastic' or 'nearest', not {self.rounding!r}")
+
+    def __str__(self) -> str:
+        return f"{self.bits} bits" + (" to the nearest" if self.rounding == "nearest" else "")
+
+    @property
+    def levels(self) -> int:
+        """L: codes are -L..L."""
+        return 2 ** (self.bits - 1) - 1
+
+    def whole(self, part: Tree) -> bool:
+        """Whether everything is sent as it is: never."""
+        return False
+
+    def size(self, part: Tree) -> int:
+        """The bytes of a part, from its shapes."""
+        return len(jax.tree.leaves(part)) * one_type(part).itemsize + -(-numbers_in(part) * self.bits // 8)
+
+    def squeeze(self, part: Tree, key: Any = None) -> Tree:
+        """The part with its numbers rounded: up or down at random so that the mean is right, or to the nearest."""
+        leaves, structure = jax.tree.flatten(part)
+        if self.rounding == "stochastic" and key is None:
+            raise ValueError("stochastic rounding needs a key")
+        keys = [None] * len(leaves) if self.rounding == "nearest" else jax.random.split(key, len(leaves))
+        return structure.unflatten([self.rounded(a, k) for a, k in zip(leaves, keys, strict=True)])
+
+    def rounded(self, a: jax.Array, key: Any) -> jax.Array:
+        """One leaf: s c / L, with E c = L a / s where it is rounded at random."""
+        scale = jnp.abs(a).max(initial=0)
+        exact = a / jnp.where(scale == 0, 1, scale) * self.levels
+        shift = 0.5 if key is None else jax.random.uniform(key, a.shape, a.dtype)
+        code = jnp.clip(jnp.nan_to_num(jnp.floor(exact + shift)), -self.levels, self.levels)
+        return scale * jnp.asarray(self.shares(a.dtype))[code.astype(jnp.int32) + self.levels]
+
+    def shares(self, kind: Any) -> np.ndarray:
+        """What every code is of the scale: -1 to 1. Looked up at both ends, so that they agree to the last bit."""
+        return (np.arange(-self.levels, self.levels + 1) / self.levels).astype(kind)
+
+    def pack(self, part: Tree) -> bytes:
+        """The bytes of a squeezed part: its largest number of each leaf is the scale, and has a code of L."""
+        leaves = [np.asarray(a) for a in jax.tree.leaves(part)]
+        scales = np.array([np.abs(a).max(initial=0) for a in leaves], one_type(part))
+        divided = [np.ravel(a) / (s if s else 1) for a, s in zip(leaves, scales, strict=True)]
+        codes = np.rint(np.concatenate(divided) * self.levels).astype(np.int64) + self.levels
+        each_bit = codes[:, None] >> np.arange(self.bits) & 1
+        return little(scales) + np.packbits(each_bit.astype(np.uint8), bitorder="little").tobytes()
+
+    def unpack(self, content: bytes, like: Tree) -> Tree:
+        """The part from its bytes; `like` has its shapes."""
+        leaves, kind, d = jax.tree.leaves(like), one_type(like), numbers_in(like)
+        scales = np.frombuffer(content, kind.newbyteorder("<"), len(leaves)).astype(kind)
+        packed = np.frombuffer(content, np.uint8, offset=scales.nbytes)
+        each_bit = np.unpackbits(packed, count=d * self.bits, bitorder="little").reshape(d, self.bits)
+        codes = (each_bit.astype(np.int64) << np.arange(self.bits)).sum(axis=1)
+        scale = np.repeat(scales, [int(np.prod(a.shape)) for a in leaves])
+        return as_part(scale * self.shares(kind)[codes], like)
+
+
+def one_type(part: Tree) -> np.dtype[Any]:
+    """The type of all numbers of a part; several, or whole numbers, are refused."""
+    found = sorted({str(a.dtype) for a in jax.tree.leaves(part)})
+    if len(found) != 1 or not np.issubdtype(np.dtype(found[0]), np.floating):
+        raise ValueError(f"only a part whose numbers are all floats of one type can be compressed, not {found}")
+    return np.dtype(found[0])
+
+
+def numbers_in(part: Tree) -> int:
+    """How many numbers a part has."""
+    return byte_size(part) // one_type(part).itemsize
+
+
+def place_type(d: int) -> np.dtype[Any]:
+    """The smallest type that can name one of d places."""
+    return np.dtype(np.min_scalar_type(max(d - 1, 0)))
+
+
+def in_a_row(part: Tree) -> jax.Array:
+    """The numbers of a part in a row, leaf by leaf."""
+    return jnp.concatenate([jnp.ravel(a) for a in jax.tree.leaves(part)])
+
+
+def as_part(row: Any, like: Tree) -> Tree:
+    """A row of numbers in the shapes of a part."""
+    leaves, structure = jax.tree.flatten(like)
+    ends = np.cumsum([int(np.prod(a.shape)) for a in leaves])[:-1].tolist()
+    split = jnp.split(row, ends) if isinstance(row, jax.Array) else np.split(row, ends)
+    return structure.unflatten([piece.reshape(a.shape) for piece, a in zip(split, leaves, strict=True)])
+
+
+def little(a: np.ndarray) -> bytes:
+    """The bytes of an array, the lowest first, whatever the machine's order."""
+    return a.astype(a.dtype.newbyteorder("<")).tobytes()
