@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -31,14 +31,10 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class DataPart(Part):
-    """[data]: whose rows, and how they are read."""
+class ColumnsPart(Part):
+    """Of [data]: how the columns of a table are read."""
 
-    path: str | list[str]
     label: str | None = None
-    silo: str | None = None
-    silos: list[str] = []
-    exclude: list[str] = []
     features: list[str] = []
     drop: list[str] = []
     categorical: list[str] = []
@@ -47,6 +43,15 @@ class DataPart(Part):
     scale: Literal["shared", "silo"] = "shared"
     task: Literal["classification", "regression"] | None = None
     min_level: Count = 5
+
+
+class DataPart(ColumnsPart):
+    """[data]: whose rows, and how they are read."""
+
+    path: str | list[str]
+    silo: str | None = None
+    silos: list[str] = []
+    exclude: list[str] = []
 
 
 class StudyPart(Part):
@@ -120,24 +125,38 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}; `confrere init` writes one")
+    found, text = parsed(file.read_bytes(), file)
+    return checked(found, text, file).beside(file.resolve().parent)
+
+
+def parsed(content: bytes, file: Path) -> tuple[dict[str, Any], str]:
+    """The tables and the text of a TOML file."""
     try:
-        text = file.read_text(encoding="utf-8")
-        found = tomllib.loads(text)
+        text = content.decode()
+        return tomllib.loads(text), text
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise ValueError(f"{file} is no TOML file: {problem}") from problem
-    return checked(found, text, file).beside(file.resolve().parent)
 
 
 def checked(found: dict[str, Any], text: str, file: Path) -> Config:
     """The configuration, or every mistake with its line and field."""
-    try:
-        config = Config.model_validate(found)
-    except ValidationError as problem:
-        lines, mistakes = lines_of(text), by_field(problem, found).items()
-        raise ValueError("\n".join(complaint(field, errors, lines, file) for field, errors in mistakes)) from None
+    config = validated(Config, found, text, file)
     with told_with_line(text, file):
         check_lists(config)
     return config
+
+
+P = TypeVar("P", bound=Part)
+
+
+def validated(kind: type[P], found: dict[str, Any], text: str, file: Path) -> P:
+    """What a file says as a whole of some kind, or every mistake with its line and field."""
+    try:
+        return kind.model_validate(found)
+    except ValidationError as problem:
+        lines, mistakes = lines_of(text), by_field(problem, found).items()
+        said = [complaint(field, errors, lines, file, kind) for field, errors in mistakes]
+        raise ValueError("\n".join(said)) from None
 
 
 def check_lists(config: Config) -> None:
@@ -204,12 +223,14 @@ def place_of(field: tuple[str, ...], lines: dict[tuple[str, ...], int], file: Pa
     return f"{file}, line {line}" if line else str(file)
 
 
-def complaint(field: tuple[str, ...], errors: Sequence[Any], lines: dict[tuple[str, ...], int], file: Path) -> str:
+def complaint(
+    field: tuple[str, ...], errors: Sequence[Any], lines: dict[tuple[str, ...], int], file: Path, kind: type[Part]
+) -> str:
     """One mistake in words."""
     where, name = place_of(field, lines, file), ".".join(field)
     match errors[0]["type"]:
         case "extra_forbidden":
-            return f"{where}: there is no field {name!r}{meant(field)}"
+            return f"{where}: there is no field {name!r}{meant(field, kind)}"
         case "missing":
             return f"{where}: the field {name!r} is missing"
     if all(error["type"] == "literal_error" and isinstance(error["input"], str) for error in errors):
@@ -234,10 +255,10 @@ def in_words(error: Any) -> str:
     return WORDS.get(error["type"], f"{said[0].lower()}{said[1:]}")
 
 
-def meant(field: Sequence[str]) -> str:
+def meant(field: Sequence[str], kind: type[Part]) -> str:
     """What the name of a field may have been meant to be."""
-    parts: dict[str, type[Part]] = {"data": DataPart, "study": StudyPart}
-    there = parts.get(field[0], Config) if len(field) > 1 else Config
+    there: Any = kind.model_fields[field[0]].annotation if len(field) > 1 and field[0] in kind.model_fields else kind
+    there = there if hasattr(there, "model_fields") else kind
     return did_you_mean(field[-1], list(there.model_fields))
 
 

@@ -1,0 +1,12 @@
+"""Deployment: the same clients and mixers across machines, over a network that is not trusted.
+
+wire      messages as bytes: safetensors with a header, and what is refused
+agreed    what a hub and its sites agree on before round 1, from which each derives shapes and programs
+store     a site's private states on its own disk, keyed by study and round
+site      inside a site: from the inbox of a round to its message
+journal   the hub's checkpoint and its record of every round
+hub       between sites: ask, check what arrived, mix, keep
+exchange  the narrow door to an engine: requests by site -> replies and errors by site
+study     the file that says a deployed study; its hash is its name
+policy    `site.toml`, which wins over whatever a study asks for, and approvals by hash
+"""

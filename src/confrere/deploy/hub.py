@@ -1,0 +1,199 @@
+"""The hub: it asks sites, checks what arrived, lets the mixer do its part, and keeps what came of it.
+
+In each round those who do not answer in time, or whose answer is refused, are inactive; the mixer sees zeros in their
+place, as in the simulator. If too few are left the round is abandoned: nothing changes, and it is tried again. The
+state is on the disk before a round is over, so that a hub that was stopped at any moment goes on where it was.
+"""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from confrere.core import Mixed, Tree
+from confrere.deploy.agreed import Agreed, mixer_step, zeros
+from confrere.deploy.exchange import TIMEOUT, Errors, Exchange
+from confrere.deploy.inspection import Inspection, Reply, numbers_in
+from confrere.deploy.journal import Held, Journal, Line
+from confrere.deploy.wire import Header, Refused, pack
+
+MOST_SKIPPED = 16  # rounds for which a site that let a deadline pass is not asked, at most
+
+
+class Terms(NamedTuple):
+    """When a round is over, and when it counts."""
+
+    deadline: float = 60.0  # seconds
+    goal: int | None = None  # so many answers are enough; None: wait for all
+    minimum: float = 0.5  # share of the sites that may take part, below which a round is abandoned
+    attempts: int = 20  # so often in a row a round may be abandoned before the run is given up
+    pause: float = 1.0  # seconds before a round is tried again
+    measure: bool = False  # whether sites are asked in every round for the metrics that they allow
+
+
+USUAL = Terms()
+
+
+class Abandoned(RuntimeError):
+    """A round missed its minimum too often; the run can be resumed when more sites are there."""
+
+
+class Hub:
+    """One run of one study. `sizes`: the number of training rows of every site that takes part."""
+
+    def __init__(
+        self,
+        agreed: Agreed,
+        sizes: Mapping[str, int],
+        exchange: Exchange,
+        journal: Journal,
+        terms: Terms = USUAL,
+        sleep: Callable[[float], Any] = time.sleep,
+    ):
+        self.agreed, self.sizes, self.exchange, self.journal, self.terms = agreed, dict(sizes), exchange, journal, terms
+        self.sleep = sleep
+        start = agreed.start()
+        self.sequence = journal.first_sequence()
+        kept = journal.load((start.inbox, start.mix))
+        self.held = kept or Held(start.inbox, start.mix, 1, dict.fromkeys(agreed.names, 0))
+        self.blank = zeros(agreed.message_spec())
+        self.inspection = Inspection(journal.study, journal.run, agreed.message_spec())
+        self.suspects: dict[str, tuple[int, int]] = {}  # site -> rounds to skip, and rounds skipped last time
+        journal.note("begun" if kept is None else "resumed", round=self.held.round, sites=dict(self.sizes))
+
+    def run(self, rounds: int, progress: Callable[[Line], None] | None = None, stop=lambda: False) -> bool:
+        """All rounds that are still to come; False if it was stopped before the last one."""
+        failures = 0
+        while self.held.round <= rounds:
+            if stop():
+                self.journal.note("stopped", round=self.held.round)
+                return False
+            line = self.one_round()
+            if progress is not None:
+                progress(line)
+            failures = failures + 1 if line["event"] == "abandoned" else 0
+            if failures >= self.terms.attempts:
+                raise Abandoned(f"round {self.held.round} was abandoned {failures} times in a row: {line['why']}")
+            if failures:
+                self.sleep(self.terms.pause)
+        return True
+
+    def one_round(self) -> Line:
+        """Ask, check, mix and keep; or abandon the round and change nothing."""
+        began = time.monotonic()
+        asked = self.asked()
+        replies, errors, refused = self.ask("round", asked)
+        facts = self.told(replies, errors, refused, began)
+        wanted = max(1, math.ceil(self.terms.minimum * sum(self.may_take_part())))
+        if len(replies) < wanted:
+            why = f"{len(replies)} of {len(asked)} answered, fewer than {wanted}"
+            return self.journal.note("abandoned", round=self.held.round, why=why, hash=self.held.digest, **facts)
+        try:
+            return self.mix(replies, facts)
+        except OSError as problem:  # a full disk: the state in memory and on the disk is the one before
+            facts |= {"why": f"the hub could not keep the round: {problem}", "hash": self.held.digest}
+            return self.noted_if_possible(self.journal.line("abandoned", round=self.held.round, **facts))
+
+    def noted_if_possible(self, line: Line) -> Line:
+        """A line about a full disk, which may itself find no place there."""
+        with contextlib.suppress(OSError):
+            self.journal.write(line)
+        return line
+
+    def may_take_part(self) -> np.ndarray:
+        """Who could send a message [n]."""
+        listens = np.array([name == self.agreed.listener for name in self.agreed.names])
+        return self.agreed.active(self.sizes) & ~listens
+
+    def asked(self) -> list[str]:
+        """Who is asked in this round: all who may take part, but for those who let deadlines pass of late."""
+        able = [name for name, yes in zip(self.agreed.names, self.may_take_part(), strict=True) if yes]
+        waiting = {name: left for name, (left, _) in self.suspects.items() if left > 0}
+        chosen = [name for name in able if name not in waiting]
+        for name, left in waiting.items():
+            self.suspects[name] = (left - 1, self.suspects[name][1])
+        return chosen or able
+
+    def ask(self, kind: str, sites: list[str]) -> tuple[dict[str, Reply], Errors, list[dict[str, str]]]:
+        """Send everybody its inbox; what comes back and is accepted, what went wrong, and what was refused."""
+        self.sequence += 1
+        self.inspection.expect(kind, self.held.round, self.sequence)
+        requests = {site: self.request(kind, site) for site in sites}
+        goal = self.terms.goal if kind == "round" else None
+        arrived, errors = self.exchange(requests, self.terms.deadline, goal)
+        replies: dict[str, Reply] = {}
+        refused: list[dict[str, str]] = []
+        for site, content in arrived.items():
+            try:
+                replies[site] = self.inspection.accept(site, content)
+            except Refused as problem:
+                refused.append({"site": site, "why": problem.why, "said": str(problem)})
+        self.suspect(replies, errors)
+        return replies, errors, refused
+
+    def request(self, kind: str, site: str) -> bytes:
+        """What a site is sent."""
+        held, journal = self.held, self.journal
+        facts = {"counted": held.counted.get(site, 0), "measure": self.terms.measure}
+        header = Header(kind, journal.study, journal.run, held.round, site, self.sequence, facts)
+        return pack(header, self.agreed.sent_to(held.inbox, self.agreed.names.index(site)))
+
+    def suspect(self, replies: Mapping[str, Reply], errors: Errors) -> None:
+        """Remember who let the deadline pass, and ask them more and more rarely until they answer."""
+        for site in replies:
+            self.suspects.pop(site, None)
+        for site, said in errors.items():
+            if said == TIMEOUT and self.terms.goal is None:
+                skipped = min(MOST_SKIPPED, 2 * self.suspects.get(site, (0, 0))[1] or 1)
+                self.suspects[site] = (skipped, skipped)
+
+    def told(self, replies: Mapping[str, Reply], errors: Errors, refused: list[dict[str, str]], began: float) -> Line:
+        """What the journal says about a round."""
+        metrics = {site: numbers_in(reply.facts.get("metrics")) for site, reply in replies.items()}
+        return {
+            "answered": sorted(replies), "errors": dict(errors), "refused": refused,
+            "metrics": {site: found for site, found in metrics.items() if found},
+            "bytes": sum(reply.bytes for reply in replies.values()), "seconds": round(time.monotonic() - began, 4),
+        }  # fmt: skip
+
+    def mix(self, replies: Mapping[str, Reply], facts: Line) -> Line:
+        """The mixer's part, and the new state: on the disk first, then in memory."""
+        agreed, held = self.agreed, self.held
+        names = agreed.names
+        message = jax.tree.map(lambda *rows: np.stack(rows), *(self.tree_of(name, replies) for name in names))
+        here = np.array([name in replies for name in names])
+        sizes = np.array([self.sizes.get(name, 0) for name in names], np.int32)
+        inbox, mix, mixed = mixer_step(
+            agreed.static, agreed.hyper, message, held.mix, jnp.int32(held.round), here, sizes, agreed.key
+        )
+        counted = {name: held.round if name in replies else held.counted.get(name, 0) for name in names}
+        after = Held(inbox, mix, held.round + 1, counted)
+        weights = weights_of(mixed)
+        line = self.journal.line("round", round=held.round, hash=after.digest, weights=weights, **facts)
+        self.journal.save(after, line)
+        self.held = after
+        return line
+
+    def tree_of(self, name: str, replies: Mapping[str, Reply]) -> Tree:
+        """A site's message, or zeros."""
+        return replies[name].tree if name in replies else jax.tree.map(np.asarray, self.blank)
+
+    def finish(self) -> Line:
+        """Send those for whom a model is made what belongs to their finished model, and note what they measured."""
+        whom = [self.agreed.user] if self.agreed.user is not None else [n for n in self.agreed.names if n in self.sizes]
+        began = time.monotonic()
+        replies, errors, refused = self.ask("final", [name for name in whom if name is not None])
+        return self.journal.note("finished", round=self.held.round - 1, hash=self.held.digest,
+                                 **self.told(replies, errors, refused, began))  # fmt: skip
+
+
+def weights_of(mixed: Mixed) -> list[list[float]] | None:
+    """The raw weights [r, n] as the rule gave them, rounded for reading."""
+    if mixed.weights is None:
+        return None
+    return [[float(f"{value:.6g}") for value in row] for row in np.asarray(mixed.weights, float)]
