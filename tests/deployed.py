@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import confrere as cf
-from confrere.core import Block, Recipe, Tree
+from confrere.core import Block, Tree
 from confrere.deploy.agreed import Agreed, Static
 from confrere.deploy.exchange import InProcess
 from confrere.deploy.hub import Hub, Terms
@@ -17,6 +17,7 @@ from confrere.deploy.site import Site
 from confrere.deploy.store import Store
 from confrere.models import Model
 from confrere.program import Setup, numbers, personal_models, rollout
+from confrere.recipe import Recipe
 from confrere.testing import gap, small_problem
 
 NAMES = ("ash", "birch", "cedar", "elm")

@@ -15,11 +15,9 @@ import numpy as np
 from confrere.core import (
     Algorithm,
     Block,
-    Bound,
     Ctx,
     Inbox,
     Mixed,
-    Recipe,
     State,
     Tree,
     arrived,
@@ -31,6 +29,7 @@ from confrere.core import (
 from confrere.deploy.inside import kept_inside
 from confrere.models import Model
 from confrere.program import numbers
+from confrere.recipe import Bound, Recipe
 
 
 class Static(NamedTuple):

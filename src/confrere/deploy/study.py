@@ -17,13 +17,13 @@ from pydantic import Field
 
 from confrere import algorithms, models
 from confrere.checks import WrongField
-from confrere.core import Recipe
 from confrere.data.choose import Choice
 from confrere.data.intake.options import did_you_mean
 from confrere.deploy.agreed import Agreed
 from confrere.deploy.hub import Terms
 from confrere.models import Model
 from confrere.prior import resolved
+from confrere.recipe import Recipe
 from confrere.runs.config import ColumnsPart, Count, Part, parsed, told_with_line, validated
 from confrere.simulate import check_prior
 
