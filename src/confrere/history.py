@@ -46,6 +46,7 @@ class History:
     make_models: Callable[[], Tree] = field(repr=False)
     state: State = field(repr=False)
     key: jax.Array = field(repr=False)
+    withdrawn: dict[str, str] = field(default_factory=dict)  # before round 1, as it would be diluted too little: why
 
     @functools.cached_property
     def models(self) -> Tree:

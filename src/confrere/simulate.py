@@ -19,6 +19,7 @@ from confrere.core import Block, Mixer, State, Tree
 from confrere.data.silo import PartName
 from confrere.data.silos import Silos
 from confrere.debug import checked_update
+from confrere.dilution import Limit, dilution
 from confrere.each import SILO, mesh_for
 from confrere.history import History, Outcome, recorded
 from confrere.models import Model, metrics_of
@@ -55,6 +56,7 @@ def simulate(
     metrics: Sequence[str] | None = None,
     record: Sequence[str] = ("weights", "distance", "norm"),
     stop: str | None = None,
+    min_dilution: Limit = None,
     resume: History | None = None,
     progress: Callable[[int, int], None] | None = None,
     debug: bool = False,
@@ -72,6 +74,8 @@ def simulate(
             none, on training rows; and on validation rows, if there are any.
         record: what to keep of every round, out of weights, distance, norm, cone.
         stop: "cone" stops before the first round in which the messages fit in no cone.
+        min_dilution: silos whose contribution could be mixed with less of others' than this withdraw before round 1
+            (see `insight.dilution`); one number for all, or by name. `history.withdrawn` tells who did, and why.
         resume: a history to go on from, up to `rounds` in all, with the bits of a run at once; its key goes on too, so
             `seed` and `params` say nothing then. The algorithm's numbers may change.
         progress: called with (rounds done, rounds) after every chunk of a second or less.
@@ -90,6 +94,7 @@ def simulate(
     recipe = with_places(algorithm, silos)
     warn_of_length(recipe, rounds)
     user = recipe.hyper.get("user") if user is None else silos.index(user)
+    recipe, withdrawn = after_withdrawal(recipe, silos, user, min_dilution, active)
     setup, train, test, part = prepare(recipe, model, silos, user, metrics, record, stop)
     key = resume.key if resume is not None else as_key(seed)
     params = initial_params(model, silos, key) if params is None else check_params(params, model, silos)
@@ -114,9 +119,23 @@ def simulate(
         hyper=dict(recipe.hyper), rounds=done, part=part, sizes=silos.sizes("train"),
         bytes_up=sending * up, bytes_down=sending * down, stopped=outcome.stopped,
         make_models=models, state=outcome.state, key=key, per_silo=setup.algorithm(recipe.hyper).mixer.per_silo,
+        withdrawn=withdrawn,
         **recorded(outcome, train, test if isinstance(test, Held) else Held(test, test), everybody=user is None),
     )  # fmt: skip
     return history if resume is None else resume.then(history)
+
+
+def after_withdrawal(
+    recipe: Recipe, silos: Silos, user: int | None, limit: Limit, active: Any
+) -> tuple[Recipe, dict[str, str]]:
+    """The recipe with a prior of 0 for silos that withdraw, as they would be diluted too little; and why they do."""
+    if limit is None:
+        return recipe, {}
+    found = dilution(silos, recipe, user=user, min_dilution=limit, active=active)
+    if not found.prior.any():
+        first, why = next(iter(found.withdrawn.items()))
+        raise ValueError(f"min_dilution: nobody is left to take part; silo {first!r} leaves because {why}")
+    return (recipe.with_prior(found.prior) if found.withdrawn else recipe), dict(found.withdrawn)
 
 
 def warn_of_length(recipe: Recipe, rounds: int) -> None:

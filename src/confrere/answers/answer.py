@@ -50,6 +50,7 @@ class Answer:
     compare: Callable[[], "pl.DataFrame"] = field(repr=False)
     cautions: tuple[str, ...] = ()  # the notes of which a warning is given
     advice: tuple[str, ...] = ()
+    withdrawn: Mapping[str, str] = field(default_factory=dict)  # silos that left before training, and why
     key: int | tuple[int, ...] = 0  # the seed, or the key, from which all JAX keys are derived
 
     @property
@@ -81,6 +82,7 @@ class Answer:
             "advice": list(self.advice),
             "weights": dict(self.weights), "prior": self.prior, "relevance": dict(self.relevance),
             "unrelated": list(self.unrelated), "refused": list(self.refused), "silent": list(self.silent),
+            "withdrawn": dict(self.withdrawn),
             "candidates": dict(self.candidates), "rows": self.rows,
             "scores": {name: value if math.isfinite(value) else None for name, value in self.scores.items()},
             "bytes": {

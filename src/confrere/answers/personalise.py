@@ -19,6 +19,7 @@ from confrere.borrowing.summary import MIN_CELL, SHARES, Share
 from confrere.checks import check_counts, check_numbers
 from confrere.data.silo import AS_CLASSES, signs_only
 from confrere.data.silos import Silos
+from confrere.dilution import Limit, dilution
 from confrere.models import Model, linear, logistic
 from confrere.recipe import Recipe
 from confrere.simulate import check_types, simulate
@@ -39,6 +40,7 @@ def personalise(
     others: Literal["all", "train"] = "all",
     grid: Mapping[str, Any] | None = None,
     rounds: int = ROUNDS,
+    min_dilution: Limit = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Answer:
@@ -55,6 +57,8 @@ def personalise(
             said (with linear models).
         prevalence: how frequent the second class is among the user's patients, where its rows cannot tell.
         others: "all": the other silos use all their rows; "train": their training rows only.
+        min_dilution: silos whose contribution could be mixed with less of others' than this withdraw before anything is
+            trained, see `insight.dilution`: for named algorithms. `answer.withdrawn` tells who did, and why.
         grid, rounds, seed: for named algorithms, models without curvature, and the comparison.
 
     >>> import numpy as np, confrere as cf
@@ -76,6 +80,9 @@ def personalise(
     check_types(model, silos)
     place = silos.index(user)
     check_asked(prevalence, rounds, min_cell, others, share)
+    name = silos.names[place]
+    silos, withdrawn = who_stay(silos, place, algorithm, others, min_dilution)
+    place = silos.index(name)
     linear_auto = algorithm == "auto" and model.name in ("linear", "logistic")
     if not linear_auto:
         check_unused(share, min_cell, prevalence)
@@ -89,9 +96,12 @@ def personalise(
 
         rows = seen.sizes("train")[place]
         shared = (*silos.shared, *said.pop("shared"))
+        left = tuple(f"{silo} withdrew before training: {why}." for silo, why in withdrawn.items())
+        said |= {"notes": (*said["notes"], *left), "findings": " ".join([said["findings"], *left])}
         return Answer(
-            user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, key=int(seed), **said
-        )
+            user=silos.names[place], model=predictor, rows=rows, shared=shared, compare=compare, key=int(seed),
+            withdrawn=withdrawn, **said,
+        )  # fmt: skip
 
     if algorithm != "auto":
         return named_answer(answer, silos, place, algorithm, model, others, grid, rounds, seed, progress)
@@ -106,6 +116,26 @@ def personalise(
         made = averaged_answer(answer, silos, place, model, others, seed, rounds, progress)
     warn_of(made)
     return made
+
+
+def who_stay(
+    silos: Silos, user: int, algorithm: Any, others: Literal["all", "train"], limit: Limit
+) -> tuple[Silos, dict[str, str]]:
+    """The silos that stay, as their contributions are diluted enough, and why the others withdraw."""
+    if limit is None:
+        return silos, {}
+    name = silos.names[user]
+    if algorithm == "auto":
+        raise ValueError(
+            f"min_dilution: with 'auto' every silo tells {name} about its rows by itself, diluted by nobody: name an "
+            "algorithm, such as 'fedavg' or 'weight_erosion'"
+        )
+    found = dilution(silos.for_user(user, others), asked_for(algorithm), user=user, min_dilution=limit)
+    staying = [n for n in silos.names if n not in found.withdrawn]
+    if found.withdrawn and len(staying) < 2:
+        first, why = next(iter(found.withdrawn.items()))
+        raise ValueError(f"min_dilution: nobody is left to learn with; silo {first!r} leaves because {why}")
+    return (silos.only(staying) if found.withdrawn else silos), dict(found.withdrawn)
 
 
 def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed: int, rounds: int, progress) -> Answer:

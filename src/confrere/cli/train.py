@@ -27,6 +27,15 @@ def train(
             show_default=False,
         ),
     ] = None,
+    min_dilution: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Silos withdraw of whose model less than this share is sure to come from others (not with auto).",
+            show_default=False,
+        ),
+    ] = None,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows kept for testing.")] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the split, and of what is random in training.")] = 0,
     only: inputs.Only = None,
@@ -62,7 +71,7 @@ def train(
 
         silos = silos.split(test=test, seed=seed) if test > 0 else silos
         with progress_bar("Experiments", hidden=quiet or json) as progress:
-            answer = personal_answer(silos, user, algorithm, model, prevalence, seed, progress)
+            answer = personal_answer(silos, user, algorithm, model, prevalence, min_dilution, seed, progress)
         config = {
             "data": list(data),
             "test": test,
@@ -101,8 +110,9 @@ def decided(algorithm: str, model: str, prevalence: float | None) -> dict[str, s
 
 
 def personal_answer(
-    silos: Any, user: str, algorithm: str, model: str, prevalence: float | None, seed: int, progress: Any
-) -> Any:
+    silos: Any, user: str, algorithm: str, model: str, prevalence: float | None, min_dilution: float | None, seed: int,
+    progress: Any,
+) -> Any:  # fmt: skip
     """The answer; what it warns about is in its notes, and is shown there."""
     import warnings
 
@@ -116,8 +126,9 @@ def personal_answer(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnswerWarning)
         return personalise(
-            silos, user, algorithm, chosen, prevalence=prevalence, others="train", seed=seed, progress=progress
-        )
+            silos, user, algorithm, chosen, prevalence=prevalence, others="train", min_dilution=min_dilution, seed=seed,
+            progress=progress,
+        )  # fmt: skip
 
 
 def show(answer: Any, silos: Any, folder: Path, quiet: bool) -> None:
