@@ -20,7 +20,7 @@ import scipy.sparse.linalg as solvers
 import gtv_task
 import sketch_gtv
 from confrere.networks import GTVMin, Network, Quadratic, fedgd
-from confrere.networks.conjugate import conjugate_gradients, preconditioner
+from confrere.networks.quick import prepared, quick_gradients
 from confrere.networks.solve import order_of, scales_of, system_of
 from confrere.speed.interleave import laps_ms
 
@@ -58,13 +58,13 @@ class Ours:
             p = GTVMin(fresh(self.net), self.quadratic, alpha=gtv_task.ALPHA)
             system = system_of(p.quadratic, p.network, p.coupling(), self.dtype)
             order, b = order_of(p.network), -self.quadratic.q / 2 * scales_of(self.quadratic.Q)
-            return system, preconditioner(system), jnp.asarray(b if order is None else b[order], self.dtype), order
+            return system, prepared(system), jnp.asarray(b if order is None else b[order], self.dtype), order
 
     def iterations(self, count: int) -> Any:
         """So many iterations."""
         with jax.enable_x64(self.dtype == jnp.float64):
-            system, inverse, b, _ = self.ready
-            return conjugate_gradients(system, inverse, b, jnp.zeros_like(b), 0.0, count)
+            system, quick, b, _ = self.ready
+            return quick_gradients(system, quick, b, None, 0.0, count)
 
     def models(self, count: int) -> np.ndarray:
         """The models after so many iterations, in the nodes' own order."""
@@ -115,7 +115,7 @@ def measure(n: int, repeats: int) -> dict[str, Any]:
     given = sketch_gtv.arrays(net, quadratic)
     inverse = sketch_gtv.setup(given.blocks, given.degree)
     runs["sketch, setup"] = lambda: prepared_sketch(net, quadratic)
-    runs["confrere, preconditioner"] = lambda: preconditioner(single.ready[0])
+    runs["confrere, preconditioner"] = lambda: prepared(single.ready[0])
     runs["sketch, preconditioner"] = lambda: sketch_gtv.setup(given.blocks, given.degree)
     runs["sketch, solve"] = lambda: sketch_gtv.solve(given, inverse, count)
     gaps = {

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-CHUNK = 2000  # nodes whose matrices fit in the cache together
+from confrere.networks.pieces import handed, in_pieces, room
+
+CHUNK = 1000  # nodes whose matrices fit in the cache together
 UNROLLED = 32  # matrices larger than that are left to batched products
 
 
@@ -18,14 +20,20 @@ def laid_out(Q: np.ndarray) -> np.ndarray:
 
 def placed(Q: np.ndarray, dtype, order: np.ndarray | None = None) -> jax.Array:
     """Symmetric matrices like that in JAX, in some precision and, if asked for, with the nodes in another order."""
-    given = np.asarray(Q, dtype)
-    given = given if order is None else given.reshape(len(Q), -1)[order].reshape(Q.shape)
-    return _rows_beside(given)
+    n, d, _ = Q.shape
+    made = room((d, n, d), dtype)
+
+    def work(part: slice) -> None:
+        piece = (Q[part] if order is None else Q[order[part]]).astype(dtype)
+        made[:, part] = piece.transpose(1, 0, 2)  # [i, n, j] is [j, n, i], and keeps rows together
+
+    in_pieces(n, work)
+    return handed(made)
 
 
-@jax.jit
-def _rows_beside(Q: jax.Array) -> jax.Array:
-    return Q.transpose(1, 0, 2)  # [i, n, j] is [j, n, i], and keeps rows together
+def diagonals(blocks: jax.Array) -> jax.Array:
+    """The diagonals of all matrices [n, d]; entry by entry, where a batched sum would go through all of them."""
+    return jnp.stack([blocks[k, :, k] for k in range(blocks.shape[0])], axis=1)
 
 
 def products(blocks: jax.Array, W: jax.Array) -> jax.Array:
@@ -52,13 +60,20 @@ def inverses(blocks: jax.Array) -> jax.Array:
     return done.transpose(1, 0, 3, 2).reshape(d, count * width, d)[:, :n]
 
 
-def gauss_jordan(M: jax.Array) -> jax.Array:
-    """The inverses of positive definite matrices [d, d, n], which need no pivoting."""
+def gauss_jordan(M: jax.Array, more: jax.Array | None = None) -> jax.Array:
+    """The inverses of positive definite matrices [d, d, n], which need no pivoting; `more` [d, n] adds to diagonals."""
+    return eliminated(M, more)[0]
+
+
+def eliminated(M: jax.Array, more: jax.Array | None = None) -> tuple[jax.Array, list[jax.Array]]:
+    """The same and the inverse of every pivot, [n] each: all are above 0 where a matrix is positive definite."""
+    pivots = []
     for k in range(M.shape[0]):
-        pivot = 1 / M[k, k]
+        pivot = 1 / (M[k, k] if more is None else M[k, k] + more[k])
         row, column = M[k] * pivot, M[:, k]
         M = M - column[:, None] * row[None]
         M = M.at[k].set(row)
         M = M.at[:, k].set(-column * pivot)
         M = M.at[k, k].set(pivot)
-    return M
+        pivots.append(pivot)
+    return M, pivots

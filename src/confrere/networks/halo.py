@@ -96,7 +96,7 @@ def shards_of(network: Network, parts: Sequence[np.ndarray]) -> Shards:
     if (shard < 0).any() or sum(map(len, parts)) != n:
         raise ValueError(f"parts must have each of the {n} nodes once; see partition(network, count)")
     S = max(map(len, parts))
-    both = directed(n, network.edges, network.weights)
+    both = directed(network.adjacency())
     cut = shard[both.receiver] != shard[both.sender]
     key = np.unique(shard[both.receiver[cut]] * n + both.sender[cut])
     to, sender = key // n, key % n

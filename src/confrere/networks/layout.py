@@ -54,13 +54,12 @@ class Directed(NamedTuple):
     slot: np.ndarray
 
 
-def directed(n: int, edges: np.ndarray, weights: np.ndarray) -> Directed:
-    """Edges [E, 2] in both directions."""
-    places = np.concatenate([edges, edges[:, ::-1]]).T
-    rows = sparse.csr_array(sparse.coo_array((np.concatenate([weights, weights]), tuple(places)), shape=(n, n)))
-    count = np.diff(rows.indptr)
-    slot = np.arange(len(rows.data)) - np.repeat(rows.indptr[:-1], count)
-    return Directed(np.repeat(np.arange(n, dtype=np.int32), count), rows.indices, rows.data, slot)
+def directed(adjacency: sparse.csr_array) -> Directed:
+    """The edges of a network's matrix of weights."""
+    count = np.diff(adjacency.indptr)
+    receiver = np.repeat(np.arange(len(count), dtype=np.int32), count)
+    slot = np.arange(len(adjacency.data), dtype=np.int32) - np.repeat(adjacency.indptr[:-1], count)
+    return Directed(receiver, adjacency.indices, adjacency.data, slot)
 
 
 def slots_for(n: int, both: Directed) -> int:
@@ -70,23 +69,31 @@ def slots_for(n: int, both: Directed) -> int:
 
 def in_slots(n: int, both: Directed, K: int, *, weighted: bool) -> tuple[np.ndarray, np.ndarray | None, Directed]:
     """Neighbours [K, n] and their weights [K, n] of n receivers, and the edges that have no slot."""
-    inside = both.slot < K
-    slot, receiver = both.slot[inside], both.receiver[inside]
+    beyond = np.flatnonzero(both.slot >= K)
+    inside = Directed(*(np.delete(a, beyond) for a in both)) if len(beyond) else both
     neighbour = np.tile(np.arange(n, dtype=np.int32), (K, 1))
-    neighbour[slot, receiver] = both.sender[inside]
+    place = inside.slot.astype(np.int64) * n + inside.receiver
+    neighbour.reshape(-1)[place] = inside.sender
     weight = None
     if weighted:
         weight = np.zeros((K, n))
-        weight[slot, receiver] = both.weight[inside]
-    return neighbour, weight, Directed(*(a[~inside] for a in both))
+        weight.reshape(-1)[place] = inside.weight
+    return neighbour, weight, Directed(*(a[beyond] for a in both))
 
 
-def lay_out(n: int, edges: np.ndarray, weights: np.ndarray, dtype) -> Layout:
-    """The layout of a network whose edges [E, 2] have these weights [E]."""
-    both = directed(n, edges, weights)
-    weighted = not (weights == 1).all()
+def lay_out(adjacency: sparse.csr_array, dtype, order: np.ndarray | None = None) -> Layout:
+    """The layout of a network with this matrix of weights; with an order [n], of its nodes in that order."""
+    n, both = adjacency.shape[0], directed(adjacency)
+    weighted = not (adjacency.data == 1).all()
     neighbour, weight, rest = in_slots(n, both, slots_for(n, both), weighted=weighted)
     degree = np.bincount(both.receiver, both.weight, minlength=n)
+    if order is not None:
+        place = np.empty(n, np.int32)
+        place[order] = np.arange(n, dtype=np.int32)
+        neighbour, degree = place[np.take(neighbour, order, axis=1)], degree[order]
+        weight = None if weight is None else np.take(weight, order, axis=1)
+        sorted_ = np.argsort(place[rest.receiver], kind="stable")
+        rest = Directed(*(a[sorted_] for a in (place[rest.receiver], place[rest.sender], rest.weight, rest.slot)))
     return Layout(
         jnp.asarray(neighbour), None if weight is None else jnp.asarray(weight, dtype),
         jnp.asarray(rest.receiver, jnp.int32), jnp.asarray(rest.sender, jnp.int32), jnp.asarray(rest.weight, dtype),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.sparse.csgraph import breadth_first_order, connected_components, reverse_cuthill_mckee
 
 from confrere.checks import check_counts, check_share
 from confrere.networks import near, spectra
@@ -118,6 +118,10 @@ class Network:
 
     def adjacency(self) -> sparse.csr_array:
         """The symmetric matrix of weights, sparse [n, n]."""
+        return self._adjacency.copy()
+
+    @functools.cached_property
+    def _adjacency(self) -> sparse.csr_array:
         (i, j), both = self.edges.T, np.concatenate([self.weights, self.weights])
         places = np.concatenate([i, j]), np.concatenate([j, i])
         return sparse.csr_array(sparse.coo_array((both, places), shape=(self.n, self.n)))
@@ -173,12 +177,11 @@ class Network:
     def layout(self, dtype: Any, *, ordered: bool = False) -> Layout:
         """The network for products in JAX, in some precision; made once, and never inside a trace.
 
-        `ordered`: the nodes are in the `narrow_order`.
+        `ordered`: the nodes are in the `near_order`.
         """
         key = np.dtype(dtype), ordered
         if key not in self._layouts:
-            edges = np.argsort(self.narrow_order).astype(np.int32)[self.edges] if ordered else self.edges
-            self._layouts[key] = lay_out(self.n, edges, self.weights, key[0])
+            self._layouts[key] = lay_out(self._adjacency, key[0], self.near_order if ordered else None)
         return self._layouts[key]
 
     @functools.cached_property
@@ -187,8 +190,15 @@ class Network:
 
     @functools.cached_property
     def narrow_order(self) -> np.ndarray:
-        """The nodes in the reverse Cuthill-McKee order [n]: neighbours are near each other, in memory too."""
-        return reverse_cuthill_mckee(self.adjacency(), symmetric_mode=True)
+        """The nodes in the reverse Cuthill-McKee order [n], by which few edges cross a cut in two."""
+        return reverse_cuthill_mckee(self._adjacency, symmetric_mode=True)
+
+    @functools.cached_property
+    def near_order(self) -> np.ndarray:
+        """The nodes in an order by which neighbours are near each other in memory: by their steps from the first one,
+        which is quickly found; of networks in several components the narrow order."""
+        reached = breadth_first_order(self._adjacency, 0, return_predecessors=False)
+        return reached if len(reached) == self.n else self.narrow_order
 
     def _chosen(self, nodes: Iterable[int]) -> np.ndarray:
         given = np.asarray(list(nodes))

@@ -24,7 +24,7 @@ from confrere.networks.network import Network
 from confrere.networks.penalties import check_strengths, strengths_of
 from confrere.networks.processes import Components, least_norm_of_all, sum_over_processes
 from confrere.networks.ranks import pseudo_inverses, roots_of
-from confrere.networks.solve import PATIENCE, SINGLE, SMALL, not_reached, stiff
+from confrere.networks.solve import PATIENCE, ROUGH, SINGLE, SMALL, not_reached, stiff
 from confrere.networks.statistics import Quadratic, check_quadratic, row_blocks, statistics
 
 
@@ -123,7 +123,7 @@ class Spread:
                 given = (self.system(dtype), *(self.spread([x.astype(dtype) for x in a]) for a in (b, W)))
                 found, k, after = program(self.mesh)(*given, goal, times)
             iterations, after = iterations + int(k), float(after)
-            if np.isfinite(after):
+            if after <= max(tol, ROUGH):
                 W = [np.asarray(s.data[0], float) for s in sorted(found.addressable_shards, key=lambda s: s.index[0])]
             if after <= tol:
                 return np.concatenate([a[:m] for a, m in zip(W, self.sizes, strict=True)]) * self.scale

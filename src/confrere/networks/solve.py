@@ -7,7 +7,7 @@ is done with features scaled alike (a mean square of 1 over the network), so tha
 Where the solution is not unique it is the one of least norm, in the features' own units (`free`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,12 @@ from confrere.networks.blocks import placed
 from confrere.networks.conjugate import Common, Found, System, conjugate_gradients, preconditioner
 from confrere.networks.free import LARGEST, free_parts, least_norm, sums_by
 from confrere.networks.network import Network
+from confrere.networks.quick import prepared, quick_gradients
 from confrere.networks.ranks import pseudo_inverses, roots_of
 from confrere.networks.statistics import Quadratic
 
 SINGLE = 3e-6  # the relative residual that single precision can reach
+ROUGH = 1e-3  # what single precision leaves more of may be far off where nothing is determined: begin again without it
 PATIENCE = 300  # iterations in single precision; what takes more is ill-conditioned, and goes on in double
 IN_CACHE = 20_000  # nodes up to which any order will do
 SMALL = 20_000  # unknowns up to which single precision saves nothing
@@ -40,7 +42,7 @@ def stiff(network: Network, strength: np.ndarray) -> bool:
 
 def order_of(network: Network) -> np.ndarray | None:
     """The order of a system's nodes, by which neighbours' models share lines of the cache; None: as they are."""
-    return network.narrow_order if network.n > IN_CACHE else None
+    return network.near_order if network.n > IN_CACHE else None
 
 
 def system_of(quadratic: Quadratic, network: Network, coupling: np.ndarray, dtype) -> System:
@@ -68,27 +70,48 @@ def solution(
     """The minimiser of least norm [n, d], in double precision; `system(dtype)` is the left side."""
     scale, order = scales_of(quadratic.Q), order_of(network)
     b = (quadratic.q if order is None else quadratic.q[order]) * (-scale / 2)
-    W, after, iterations = np.zeros(b.shape), float(b.any()), 0
-    if b.size > SMALL:
-        found = attempt(system, b, W, jnp.float32, max(tol, SINGLE), min(most, PATIENCE))
-        after, iterations = float(found.residual), int(found.iterations)
-        W = np.asarray(found.W, float) if np.isfinite(after) else W
+    W: np.ndarray | None = None
+    after, iterations, left = float(b.any()), 0, np.nan
+    for dtype, again in ((jnp.float32, 2), (jnp.float64, 1)) if b.size > SMALL else ((jnp.float64, 1),):
+        goal, times = (max(tol, SINGLE), min(most, PATIENCE)) if dtype == jnp.float32 else (tol, most)
+        with jax.enable_x64(dtype == jnp.float64):
+            for found in attempts(system(dtype), b, W, goal, times, again) if after > tol else ():
+                iterations += int(found.iterations)
+                left = float(found.residual)
+                if left < after:
+                    W, after = np.asarray(found.W, float), left
+                if after <= goal:
+                    break
+        if after > max(tol, ROUGH):
+            W, after = None, float(b.any())
     if not after <= tol:
-        with jax.enable_x64(True):
-            found = attempt(system, b, W, jnp.float64, tol, most)
-            W, after, iterations = np.asarray(found.W), float(found.residual), iterations + int(found.iterations)
-    if not after <= tol:
-        raise not_reached(iterations, after, tol)
-    W = W * scale
+        raise not_reached(iterations, left, tol)
+    W = np.zeros(b.shape) if W is None else W * scale
     if order is not None:
         W[order] = W.copy()
     return least_norm(W, quadratic, network, coupling)
 
 
-def attempt(system: Callable[..., System], b: np.ndarray, W: np.ndarray, dtype, tol: float, most: int) -> Found:
-    """Conjugate gradients from W in one precision."""
-    made = system(dtype)
-    return conjugate_gradients(made, preconditioner(made), jnp.asarray(b, dtype), jnp.asarray(W, dtype), tol, most)
+def attempts(system: System, b: np.ndarray, W: np.ndarray | None, tol: float, most: int, again: int) -> Iterator[Found]:
+    """Conjugate gradients from W (None: zeros) in the system's precision.
+
+    Large systems `again` times the quick way, each from where the one before ended, as long as that gains anything;
+    then, in double precision, as they are defined.
+    """
+    dtype = system.blocks.dtype
+    right, start = jnp.asarray(b, dtype), None if W is None else jnp.asarray(W, dtype)
+    if b.size > SMALL and system.common is None:
+        quick, before = prepared(system), 1.0
+        for _ in range(again):
+            found = quick_gradients(system, quick, right, start, tol, most)
+            yield found
+            if not float(found.residual) < before / 2:
+                break
+            start, before = found.W, float(found.residual)
+        if dtype == jnp.float32:
+            return
+    start = jnp.zeros_like(right) if start is None else start
+    yield conjugate_gradients(system, preconditioner(system), right, start, tol, most)
 
 
 def not_reached(iterations: int, after: float, tol: float) -> RuntimeError:

@@ -9,13 +9,17 @@ A node without labels has Q_i = 0, q_i = 0, c_i = 0: its loss is zero, and its n
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from confrere.core import Block
+from confrere.networks.blocks import UNROLLED, eliminated
+from confrere.networks.pieces import in_pieces
 from confrere.networks.ranks import roots_of
 
 ROUNDING = 1e-9  # of matrices with a diagonal of ones
+CLEARLY = 1e4
 IN_CACHE = 50_000  # numbers
 CHUNK = 50_000  # nodes whose rows are turned to double precision at a time
 
@@ -41,31 +45,62 @@ def check_quadratic(given: Quadratic, n: int) -> Quadratic:
         raise ValueError(f"c must be one number, or one per node [{n}], not of shape {c.shape}")
     c = np.broadcast_to(c, (n,))
     for name, array in (("Q", Q), ("q", q), ("c", c)):
+        if np.isfinite(array.sum()):
+            continue  # a sum of what is not finite is not
         broken = ~np.isfinite(array).reshape(n, -1).all(axis=1)
         if broken.any():
             raise ValueError(f"{name} of node {int(broken.argmax())} has a value that is not finite")
+    doubtful, askew = np.zeros(n, bool), np.zeros(n, bool)
+
+    def work(part: slice) -> None:
+        piece = Q[part]
+        doubtful[part] = ~clearly_convex(piece)
+        askew[part] = not (piece.transpose(0, 2, 1) == piece).all()
+
+    in_pieces(n, work)
     step = max(1, IN_CACHE // max(Q[:1].size, 1))
-    for first in range(0, n, step):
-        check_convex(Q[first : first + step], first)
-    exact = (Q.transpose(0, 2, 1) == Q).all()
-    return Quadratic(Q if exact else (Q + Q.transpose(0, 2, 1)) / 2, q, c)
+    rest = np.flatnonzero(doubtful | askew)
+    for first in range(0, len(rest), step):
+        check_convex(Q[rest[first : first + step]], rest[first : first + step])
+    return Quadratic((Q + Q.transpose(0, 2, 1)) / 2 if askew.any() else Q, q, c)
 
 
-def check_convex(Q: np.ndarray, first: int) -> None:
-    """Refuse matrices [n, d, d] that are not symmetric but for rounding, or have a negative eigenvalue."""
+def clearly_convex(Q: np.ndarray) -> np.ndarray:
+    """Which of the matrices [n, d, d] have no negative eigenvalue beyond doubt, as single precision tells quickly.
+
+    If elimination finds positive pivots, and the inverse of a matrix with a diagonal of ones has a trace below 1e4,
+    then all eigenvalues are above 1e-4, far above the rounding.
+    """
+    if Q.shape[1] > UNROLLED:
+        return np.zeros(len(Q), bool)
+    with np.errstate(over="ignore"):
+        return np.asarray(traces_of_inverses(Q.astype(np.float32))) < CLEARLY
+
+
+@jax.jit
+def traces_of_inverses(Q: jax.Array) -> jax.Array:
+    """Traces [n] of the inverses of matrices [n, d, d], scaled to a diagonal of ones; NaN if a pivot is 0 or less."""
+    M = Q.transpose(1, 2, 0)
+    inverse, pivots = eliminated(M)
+    trace = sum((inverse[k, k] * M[k, k] for k in range(len(M))), jnp.zeros(M.shape[2]))
+    return jnp.where(jnp.stack(pivots).min(axis=0) > 0, trace, jnp.nan)
+
+
+def check_convex(Q: np.ndarray, nodes: np.ndarray) -> None:
+    """Refuse matrices [n, d, d] of these nodes: not symmetric but for rounding, or with a negative eigenvalue."""
     size = roots_of(np.einsum("njj->nj", Q))
     scaled = Q / size[:, :, None] / size[:, None]
     askew = np.abs(scaled - scaled.transpose(0, 2, 1)).max(axis=(1, 2), initial=0) > ROUNDING
     if askew.any():
         i = int(askew.argmax())
-        raise ValueError(f"Q of node {first + i} is not symmetric: give (Q + Q')/2, which is all that counts in w'Q w")
+        raise ValueError(f"Q of node {nodes[i]} is not symmetric: give (Q + Q')/2, which is all that counts in w'Q w")
     try:
         np.linalg.cholesky(scaled + ROUNDING * np.eye(Q.shape[1]))
     except np.linalg.LinAlgError:
         lowest = np.linalg.eigvalsh(scaled)[:, 0]
         i = int(lowest.argmin())
         raise ValueError(
-            f"Q of node {first + i} has a negative eigenvalue ({np.linalg.eigvalsh(Q[i])[0]:.2g}): its loss has no "
+            f"Q of node {nodes[i]} has a negative eigenvalue ({np.linalg.eigvalsh(Q[i])[0]:.2g}): its loss has no "
             "minimum; every Q must be positive semi-definite"
         ) from None
 
