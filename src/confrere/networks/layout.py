@@ -83,7 +83,7 @@ def in_slots(n: int, both: Directed, K: int, *, weighted: bool) -> tuple[np.ndar
 
 def lay_out(adjacency: sparse.csr_array, dtype, order: np.ndarray | None = None) -> Layout:
     """The layout of a network with this matrix of weights; with an order [n], of its nodes in that order."""
-    n, both = adjacency.shape[0], directed(adjacency)
+    n, both = len(adjacency.indptr) - 1, directed(adjacency)
     weighted = not (adjacency.data == 1).all()
     neighbour, weight, rest = in_slots(n, both, slots_for(n, both), weighted=weighted)
     degree = np.bincount(both.receiver, both.weight, minlength=n)

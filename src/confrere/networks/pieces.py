@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 PIECE = 2000  # nodes at a time: their matrices fit in the cache
@@ -39,7 +40,7 @@ def in_pieces(n: int, work: Callable[[slice], None]) -> None:
     if n <= PIECE:
         work(slice(0, n))
         return
-    double = bool(jax.config.jax_enable_x64)
+    double = jnp.result_type(float) == np.float64
 
     def one(start: int) -> None:
         with jax.enable_x64(double):

@@ -19,8 +19,7 @@ import numpy as np
 from jax import lax
 
 from confrere.networks import blocks
-from confrere.networks.conjugate import Found, System, held_diagonal, preconditioner
-from confrere.networks.layout import Layout
+from confrere.networks.conjugate import Couples, Found, System, held_diagonal, preconditioner
 from confrere.networks.pieces import PIECE, handed, in_pieces, room
 
 
@@ -29,7 +28,7 @@ class Quick(NamedTuple):
 
     inverse: jax.Array
     held: jax.Array
-    layout: Layout
+    layout: Couples
     coupling: jax.Array
 
     def times(self, r: jax.Array, z: jax.Array) -> jax.Array:
