@@ -14,6 +14,7 @@ from confrere.cli import (
     compare,
     demo,
     doctor,
+    feedback,
     monitor,
     predict,
     report,
@@ -32,11 +33,12 @@ MANUAL = "\n\n".join([
     "DATA is a table with a column that names the silo, a folder or several files with one silo each (CSV or Parquet), "
     "or a data set: titanic, heart_disease, breast_cancer, diabetes. A first hour with a table of your own:",
     f"  confrere check {TABLE}\n  confrere compare {TABLE} --out run\n"
-    f"  confrere select {TABLE} --user north\n"
+    f"  confrere feedback {TABLE} --user north\n  confrere select {TABLE} --user north\n"
     f"  confrere train {TABLE} --user north --out model\n  confrere predict model new-patients.csv\n"
     "  confrere monitor model last-month.csv",
     "`check` trains nothing: it says what was understood and what to mend. `compare` asks whether learning together is "
-    "worth it, and writes a report to read. `select` says whom a silo might learn with, before training. `train` keeps "
+    "worth it, and writes a report to read. `feedback` says what could be "
+    "better in a silo's own data, `select` whom it might learn with, before training. `train` keeps "
     "the model of one silo; `predict` and `monitor` use it.",
     "Every command has --help with an example, --json for programs and --quiet. Exit codes: 0 all went well, 1 it "
     "failed, 2 the command was not understood (an unknown option, algorithm or model), 3 data was not found (a table, "
@@ -72,6 +74,9 @@ def common(
 
 app.command("check", rich_help_panel=YOURS, epilog=f"Example: confrere check {TABLE}")(check.check)
 app.command("compare", rich_help_panel=YOURS, epilog=f"Example: confrere compare {TABLE} --user all")(compare.compare)
+app.command("feedback", rich_help_panel=YOURS, epilog=f"Example: confrere feedback {TABLE} --user north")(
+    feedback.feedback
+)
 app.command("select", rich_help_panel=YOURS, epilog=f"Example: confrere select {TABLE} --user north --method all")(
     select.select
 )

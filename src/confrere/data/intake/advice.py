@@ -27,7 +27,7 @@ LEAST_ROWS, LEAST_MINORITY = 30, 8  # in fewer rows, columns separate labels by 
 MOST_ROWS = 20_000  # so many are enough to see it
 MOST_CODES, MOST_VALUES = 5, 20
 FAR, LEAST_ZEROS = 0.3, 5  # part of the median above which all values are far from 0; rows worth a word
-GAP_CODES = (-7, -8, -9, *(sign * int(digit * n) for n in (2, 3, 4, 5) for digit in "789" for sign in (1, -1)))
+GAP_CODES = (-1, -7, -8, -9, *(sign * int(digit * n) for n in (2, 3, 4, 5) for digit in "789" for sign in (1, -1)))
 APART = 0.5  # part of the range of all other values by which a code for gaps is away from them
 CHUNK = 2**20  # numbers sorted at once
 
@@ -139,18 +139,30 @@ def suspicious_values(
         if table.kinds.get(name) != "numeric":
             continue
         values = known_values(table, name)
-        codes = gap_codes(values)
-        rest = values[~np.isin(values, codes)]
-        zeros = int((rest == 0).sum())
-        odd = zeros >= LEAST_ZEROS and (far_from_zero(rest) or (name in far and all_zeros(values)))
-        for code in [0] * odd + codes:
-            why = "far from all other values" if len(rest) else "a usual code for gaps"
-            found.append((table.name, name, code, how_many(int((values == code).sum()), len(values)), why))
+        found += [
+            (table.name, name, code, how_many(count, len(values)), why)
+            for code, count, why in codes_in(values, name in far)
+        ]
     return found
+
+
+def codes_in(values: np.ndarray, far_elsewhere: bool) -> list[tuple[int, int, str]]:
+    """Inside a silo: the values of one column that seem to stand for a missing value, in how many rows, and why.
+
+    `far_elsewhere`: whether another silo's values are many and far from 0.
+    """
+    codes = gap_codes(values)
+    rest = values[~np.isin(values, codes)]
+    zeros = int((rest == 0).sum())
+    odd = zeros >= LEAST_ZEROS and (far_from_zero(rest) or (far_elsewhere and all_zeros(values)))
+    why = "far from all other values" if len(rest) else "a usual code for gaps"
+    return [(code, int((values == code).sum()), why) for code in [0] * odd + codes]
 
 
 def gap_codes(values: np.ndarray) -> list[int]:
     """Usual codes for missing values that are repeated and far from all other values, of which there are many or none.
+
+    A code below 0 need not be far away where all others, of which there are more than five different, are 0 or more.
 
     >>> gap_codes(np.array([*range(90, 180), 999, 999, 999, 999, 999])), gap_codes(np.array([*range(90), 99] * 5))
     ([999], [])
@@ -159,12 +171,17 @@ def gap_codes(values: np.ndarray) -> list[int]:
     """
     repeated = [code for code in GAP_CODES if (values == code).sum() >= LEAST_ZEROS]
     rest = values[~np.isin(values, repeated)]
-    if not repeated or not len(rest):
-        return repeated
-    if len(rest) <= MOST_VALUES:
+    if not len(rest):
+        return [code for code in repeated if code != -1]  # -1 throughout may as well be one of -1 and 1
+    if not repeated or len(rest) <= MOST_VALUES:
         return []
     low, high = rest.min(), rest.max()
-    return [code for code in repeated if max(low - code, code - high) > APART * (high - low) > 0]
+    lone = low >= 0 and len(np.unique(rest)) > MOST_CODES
+
+    def apart(code: int) -> bool:
+        return (code < 0 and lone) or max(low - code, code - high) > APART * (high - low) > 0
+
+    return [code for code in repeated if apart(code)]
 
 
 def sample(count: int) -> np.ndarray:

@@ -185,7 +185,7 @@ def settle(tidied: Tidied, classes: Sequence[str] | None) -> Table:
         y = label_levels(tidied.label).cast(pl.Enum(classes)).to_physical().to_numpy().astype(np.int64)
     else:
         y = tidied.label.to_numpy().astype(np.float64)
-    return Table(tidied.name, tidied.columns, tidied.kinds, y)
+    return Table(tidied.name, tidied.columns, tidied.kinds, y, tidied.hidden, tidied.rows)
 
 
 def check_labels(tables: Sequence[Table], options: Options) -> None:

@@ -160,7 +160,17 @@ class Tables:
         if labels.shape != rows.shape:
             raise ValueError(f"silo {hand.name!r} is dealt {len(rows)} rows, but labels of shape {labels.shape}")
         kinds = {name: self.plan.columns.get(name, "text") for name in columns.columns}
-        return Table(hand.name, columns, kinds, labels.astype(y.dtype))
+        same = self.unchanged(hand)
+        dealt = Table(hand.name, columns, kinds, labels.astype(y.dtype))
+        return dealt if same is None else replace(dealt, hidden=same.hidden, rows=same.rows)
+
+    def unchanged(self, hand: Hand) -> Table | None:
+        """The silo that a hand leaves as it is, if it does."""
+        ends = np.cumsum([len(table) for table in self.tables])
+        for table, end in zip(self.tables, ends, strict=True):
+            if hand.gone is None and np.array_equal(hand.rows, np.arange(end - len(table), end)):
+                return table
+        return None
 
     def opening_of(self, table: Table) -> list[Shared]:
         """What a dealt silo says before any encoding: its columns, the kind of its label, and its classes."""

@@ -6,7 +6,7 @@ whether a file says 1 or 1.0. Cells that cannot be meant (infinite, or text amon
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -51,6 +51,8 @@ class Tidied:
     columns: pl.DataFrame
     kinds: Mapping[str, Kind]
     label: pl.Series  # likewise, but without nulls and without a name
+    hidden: Mapping[str, int] = field(default_factory=dict)  # rows whose value was taken as missing, by column
+    rows: np.ndarray | None = None  # each row's place in the table that was given
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,8 @@ class Table:
     columns: pl.DataFrame
     kinds: Mapping[str, Kind]
     y: np.ndarray  # class numbers, or the label's numbers
+    hidden: Mapping[str, int] = field(default_factory=dict)
+    rows: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.y)  # the columns may be none
@@ -285,7 +289,9 @@ def tidy(raw: Raw, options: Options) -> tuple[Tidied, int]:
         raise ValueError(f"silo {raw.name!r} has no row with a label: leave it out")
     columns, kinds = tidy_columns(without_columns(raw.frame, {options.label, *options.drop}), options, where)
     kept = columns.filter(labelled) if columns.width else columns
-    return Tidied(raw.name, kept, kinds, label.filter(labelled)), int((~labelled).sum())
+    hidden = hidden_gaps(raw.frame.filter(labelled), options) if options.missing else {}
+    rows = raw.rows[labelled.to_numpy()]
+    return Tidied(raw.name, kept, kinds, label.filter(labelled), hidden, rows), int((~labelled).sum())
 
 
 def without_columns(frame: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:

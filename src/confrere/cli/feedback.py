@@ -1,0 +1,72 @@
+"""`confrere feedback`: what could be better in one silo's own data, and what the others are told."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from confrere.cli import inputs
+from confrere.cli.common import console, for_people, print_json, start_jax, status
+
+
+def feedback(
+    data: inputs.DataOrStudy,
+    user: Annotated[str, typer.Option(help="Your own silo: the feedback is for it alone.", show_default=False)],
+    label: inputs.Label = None,
+    silo: inputs.SiloColumn = None,
+    ranges: Annotated[
+        Path | None,
+        typer.Option(help='A TOML file with possible values, [ranges] temp = [30, 45, "°C"].', show_default=False),
+    ] = None,
+    min_count: Annotated[int, typer.Option(min=3, help="Of fewer rows the other silos tell nothing.")] = 5,
+    noise: Annotated[
+        float,
+        typer.Option(min=0.0, help="Noise in what other silos tell, in typical rows: it blurs, no more."),
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of folds, resampling and noise.")] = 0,
+    only: inputs.Only = None,
+    exclude: inputs.Exclude = None,
+    features: inputs.Features = None,
+    drop: inputs.Drop = None,
+    categorical: inputs.Categorical = None,
+    missing: inputs.Missing = None,
+    scale: inputs.Scale = "shared",
+    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
+    task: inputs.Task = None,
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """What could be better in my own data? Codes, units, odd values, rows and labels, and what to record next.
+
+    Nothing is written, and no row leaves its silo. What is said of single rows is for the silo that they belong to.
+    """
+    with for_people():
+        choice = inputs.choice_of(
+            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
+        )
+        from confrere.data.choose import check_user
+
+        silos = inputs.silos_of(data, choice)
+        check_user(user, silos.names, choice)
+        start_jax()
+        from confrere import insight
+
+        with status(f"Looking at the data of {user}", hidden=quiet or json):
+            found = insight.feedback(silos, user, ranges=ranges, min_count=min_count, noise=noise, seed=seed)
+        if json:
+            print_json(found.to_dict())
+        else:
+            show(found, quiet)
+
+
+def show(found: Any, quiet: bool) -> None:
+    """The table of findings; unless quiet, all else in words."""
+    from confrere.insight.quality.words import sections
+
+    console().print(found.table())
+    if quiet:
+        return
+    for heading, words in sections(found):
+        print(f"\n{heading}:")
+        for said in words:
+            print(f"- {said}")

@@ -1,0 +1,147 @@
+"""Feedback in a clinician's words, and as tables for a terminal."""
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from confrere.insight.quality.finding import Finding
+from confrere.insight.quality.next_feature import Next
+from confrere.insight.quality.others import ToOther
+from confrere.plural import plural
+from confrere.selection.words import between, signed
+
+if TYPE_CHECKING:
+    from confrere.insight.quality.feedback import Feedback
+
+WIDTH, MOST, MOST_WEIGHTS = 110, 5, 3
+TITLES = {
+    "code": "code for a gap", "limit": "limit of an instrument", "unit": "unit", "impossible": "impossible value",
+    "digits": "rounded values", "missing": "missing", "constant": "always the same", "location": "level",
+    "spread": "spread", "share": "share",
+}  # fmt: skip
+PRIVATE = "This feedback is for {user} alone: what it says of rows does not leave the silo."
+ASSUMPTION = (
+    "Estimated on rows of silos that record it, weighted to your case mix; it assumes that, given your features and "
+    "the label, the column is distributed there as it would be with you."
+)
+
+
+def interval(finding: Finding) -> str:
+    """An effect with its interval."""
+    percent = "share" in finding.unit
+    sign = percent and ("difference" in finding.unit or "above" in finding.unit)
+    shown = (lambda v: f"{100 * v:{'+' if sign else ''}.0f} %") if percent else (lambda v: f"{v:.2f}")
+    if finding.low is None or finding.high is None:
+        return f"{shown(finding.effect)} (no interval)"
+    return f"{shown(finding.effect)} ({shown(finding.low)} to {shown(finding.high)})"
+
+
+def sureness(finding: Finding) -> str:
+    """How sure a finding is."""
+    if finding.discovery is None:
+        return "by a rule"
+    rate = "below 0.001" if finding.discovery < 0.001 else f"{finding.discovery:.3f}"
+    beyond = {True: "; more than others differ", False: "; others differ as much", None: ""}[finding.beyond]
+    return f"{rate}{beyond}"
+
+
+def table_of(feedback: "Feedback") -> Table:
+    """The findings as a table."""
+    table = Table(
+        title=Text(f"What could be better in the data of {feedback.user}"),
+        caption=Text(
+            f"{feedback.columns} columns, {feedback.tests} tests; rate of false discoveries at most "
+            f"{feedback.alpha:g}. Intervals are 95 % intervals, each by itself."
+        ),
+    )
+    for title in ("Kind", "What was found", "How much", "False discovery"):
+        table.add_column(title)
+    for f in feedback.findings:
+        table.add_row(TITLES[f.kind], Text(f.words), f"{interval(f)} {f.unit}", sureness(f))
+    return table
+
+
+def rows_in_words(feedback: "Feedback") -> list[str]:
+    """Rows that hurt, and labels that may be wrong."""
+    said = []
+    clear = [r for r in feedback.rows if r.clear]
+    for r in clear[:MOST]:
+        said.append(
+            f"Row {r.row} hurts: without it the loss on rows that were held out would fall by {r.fall:.4f} "
+            f"({between(r.low, r.high)})."
+        )
+    if feedback.rows and not clear:
+        worst = ", ".join(str(r.row) for r in feedback.rows[:MOST])
+        said.append(f"No single row clearly hurts the model. To look at first, if any: rows {worst}.")
+    return [*said, *labels_in_words(feedback)]
+
+
+def labels_in_words(feedback: "Feedback") -> list[str]:
+    """Labels that may be wrong."""
+    labels = feedback.labels
+    if not labels.found or not labels.clear:
+        return [f"No sign of wrong labels in {plural(labels.rows, 'row')}, beyond chance."] if labels.rows else []
+    listed = "; ".join(
+        f"row {s.row}: {s.label}, likely {s.likely}" + ("" if s.wrong is None else f" ({s.wrong:.0%})")
+        for s in labels.found[:MOST]
+    )
+    more = f"; and {len(labels.found) - MOST} more" if len(labels.found) > MOST else ""
+    return [
+        f"{plural(len(labels.found), 'label')} of {labels.rows} may be wrong, about {labels.expected:.1f} of them are "
+        f"(chance of such labels without any error: {labels.chance:.2g} at most; no interval). {listed}{more}."
+    ]
+
+
+def next_in_words(nexts: Sequence[Next]) -> list[str]:
+    """What to record next."""
+    said = []
+    for n in nexts:
+        verdict = "it would help" if n.low > 0 else "it would not help" if n.high < 0 else "chance may explain it"
+        said.append(
+            f"Recording {n.column} (known in {n.known:.0%} of your rows) would lower your loss of {n.loss:.3f} a row "
+            f"by {signed(n.gain)} ({between(n.low, n.high)}): {verdict}. Rests on {', '.join(n.silos)}."
+        )
+    return [*said, ASSUMPTION] if said else []
+
+
+def other_in_words(told: ToOther, user: str) -> str:
+    """What one other silo is told."""
+    if told.rank is None:
+        return f"To {told.silo}: you did not answer, and were left out."
+    score = "" if told.score is None else f", score {signed(told.score)} ({between(told.low or 0.0, told.high or 0.0)})"
+    clear = [d for d in told.differences if d.clear][:MOST_WEIGHTS]
+    weights = "; ".join(f"{d.feature} {signed(d.difference)} ({between(d.low, d.high)})" for d in clear)
+    apart = (
+        f"Your model differs from {user}'s most in {weights}." if clear else f"No weight clearly differs from {user}'s."
+    )
+    return f"To {told.silo}: rank {told.rank} of {told.of}, {'' if told.chosen else 'not '}chosen{score}. {apart}"
+
+
+def sections(feedback: "Feedback") -> list[tuple[str, list[str]]]:
+    """All that is said beside the table, under headings."""
+    sent = sum(s.count for s in feedback.shared if s.silo != feedback.user)
+    noise = f", with noise of scale {feedback.noise:g}" if feedback.noise else ""
+    found = [
+        ("What to do", [f"{f.words}: {f.advice}." for f in feedback.findings]),
+        ("Your own rows", rows_in_words(feedback)),
+        ("What to record next", next_in_words(feedback.record_next)),
+        ("What the others are told", [other_in_words(t, feedback.user) for t in feedback.to_others]),
+        ("What was shared", [
+            f"The other silos told {plural(sent, 'number')}, none about fewer than {feedback.min_count} rows{noise}. "
+            + PRIVATE.format(user=feedback.user), *feedback.without,
+        ]),
+    ]  # fmt: skip
+    return [(heading, words) for heading, words in found if words]
+
+
+def plain_text(feedback: "Feedback") -> str:
+    """Everything as text."""
+    page = io.StringIO()
+    Console(file=page, width=WIDTH, markup=False, emoji=False, color_system=None).print(table_of(feedback))
+    for heading, words in sections(feedback):
+        page.write("\n".join(["", f"{heading}:", *(f"- {said}" for said in words), ""]))
+    return page.getvalue().rstrip()

@@ -1,0 +1,269 @@
+"""Findings about records: mistakes that are planted are found, equal hospitals give none, and only aggregates cross."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import confrere as cf
+from confrere.data.fetch import data_folder
+from confrere.data.heart_disease import COLUMNS, FILES
+from confrere.insight.quality import deviations, ranges, telling, units
+from confrere.insight.quality.finding import false_discovery_rates
+from confrere.insight.quality.recorded import recorded
+from tests.feedback_problems import planted, silos_of, table
+
+
+def kinds(silos, user="h0", **options):
+    return {(f.kind, f.column): f for f in cf.insight.findings(silos, user, **options).found}
+
+
+def rate_of_findings(seeds):
+    return np.mean([bool(cf.insight.findings(silos_of(table(s), s), "h0").found) for s in seeds])
+
+
+def test_equal_hospitals_give_findings_at_most_as_often_as_stated():
+    assert rate_of_findings(range(12)) <= 2 / 12  # 0.05 is stated: more than 2 of 12 with a chance of 2 %
+
+
+@pytest.mark.slow
+def test_equal_hospitals_give_findings_in_three_of_a_hundred_cases():
+    assert rate_of_findings(range(200)) == pytest.approx(0.03, abs=0.02)
+
+
+def test_equal_hospitals_with_noise_give_no_more_findings():
+    found = [bool(cf.insight.findings(silos_of(table(s), s), "h0", noise=2.0, seed=s).found) for s in range(12)]
+    assert np.mean(found) <= 2 / 12
+
+
+@pytest.mark.parametrize(("column", "factor", "shift", "written"), [
+    ("temp", 9 / 5, 32.0, "°F"), ("weight", 1 / 0.45359237, 0.0, "pounds"), ("chol", 1 / 38.67, 0.0, "mmol/L"),
+    ("sbp", 1 / 7.50062, 0.0, "kPa"), ("age", 12.0, 0.0, "months"),
+])  # fmt: skip
+def test_a_column_in_another_unit_is_found_and_explains_its_other_oddities(column, factor, shift, written):
+    def slip(mine):
+        mine[column] = (factor * mine[column] + shift).round(2)
+
+    for seed in range(3):
+        found = kinds(planted(slip, seed))
+        assert written in found["unit", column].words
+        assert not {("location", column), ("spread", column), ("impossible", column)} & set(found)
+
+
+def test_some_temperatures_in_fahrenheit_are_found_with_their_rows():
+    def slip(mine):
+        mine["temp"][10:25] = (9 / 5 * mine["temp"][10:25] + 32).round(1)
+
+    found = kinds(planted(slip))["unit", "temp"]
+    assert found.rows == tuple(range(10, 25))
+    assert "15 values of 80 seem to be in °F" in found.words
+
+
+def test_heavy_tails_are_no_mixture_of_units():
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        values = rng.lognormal(4, 0.6, 100)
+        told = [telling.numbers_of(rng.lognormal(4, 0.6, 100), 5, telling.Noise(0, "laplace", rng)) for _ in range(2)]
+        assert units.part_slip("weight", values, told, np.arange(100))[0] is None, seed
+
+
+@pytest.mark.parametrize(("column", "code"), [("chol", 0), ("sbp", 999), ("age", -1), ("temp", -9), ("weight", 999)])
+def test_a_hidden_code_is_found_with_its_rows(column, code):
+    def hide(mine):
+        mine[column][[1, 5, 7, 11, 13, 17, 19]] = code
+
+    found = kinds(planted(hide))["code", column]
+    assert found.rows == (1, 5, 7, 11, 13, 17, 19)
+    assert f"--missing {column}={code}" in found.advice
+    assert found.low < 7 / 80 < found.high
+
+
+def test_a_column_of_nothing_but_zeros_is_found_from_what_the_others_tell():
+    def hide(mine):
+        mine["chol"][:] = 0
+
+    assert "chol is 0 in 80 rows of 80" in kinds(planted(hide))["code", "chol"].words
+
+
+def test_rounded_pressures_are_found_and_others_are_not():
+    def rounding(mine):
+        mine["sbp"] = 5 * (mine["sbp"] / 5).round()
+
+    found = kinds(planted(rounding))["digits", "sbp"]
+    assert found.effect == pytest.approx(0.8)
+    assert "100%" in found.words
+
+
+def test_the_chance_of_digits_is_that_of_scipy():
+    values = np.random.default_rng(0).normal(130, 18, 200).round()
+    from confrere.insight.quality.digits import digit_preference
+
+    counts = np.bincount(np.abs(values).astype(int) % 10, minlength=10)
+    found = digit_preference("sbp", values, [])
+    assert found.chance == pytest.approx(stats.chisquare(counts).pvalue)
+    assert not found.notable
+
+
+def test_impossible_values_are_found_and_the_user_can_set_limits():
+    def slip(mine):
+        mine["temp"][3] = 73.2
+        mine["sbp"][4] = 1300
+        mine["crp"][:] = 1.0 + mine["crp"] / mine["crp"].max()
+        mine["crp"][5] = 400
+
+    silos = planted(slip)
+    found = kinds(silos)
+    assert found["impossible", "temp"].rows == (3,)
+    assert found["impossible", "sbp"].rows == (4,)
+    assert ("impossible", "crp") not in found
+    mine = kinds(silos, ranges={"crp": [0, 350, "mg/L"], "temp": False})
+    assert mine["impossible", "crp"].rows == (5,)
+    assert "0 to 350 mg/L" in mine["impossible", "crp"].words
+    assert ("impossible", "temp") not in mine
+
+
+def test_limits_are_read_from_a_file_and_mistakes_in_it_are_told(tmp_path):
+    file = tmp_path / "ranges.toml"
+    file.write_text('[ranges]\ncrp = [0, 350, "mg/L"]\nweight = false\n', encoding="utf-8")
+    assert ranges.own_ranges(file) == {"crp": (ranges.Limits(0, 350, "mg/L"),), "weight": ()}
+    for text, words in (("[ranges]\ncrp = 3\n", "'crp' must be"), ("[ranges]\ncrp = [5, 1]\n", "low is below high"),
+                        ("crp = [0, 1]\n", "no table"), ("[", "no TOML")):  # fmt: skip
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=words):
+            ranges.own_ranges(file)
+
+
+def test_the_limit_of_an_instrument_is_found():
+    def limit(mine):
+        mine["chol"][mine["chol"] > 250] = 250.01
+
+    assert "the true value is above it" in kinds(planted(limit))["limit", "chol"].words
+
+
+def test_a_shift_a_wider_spread_gaps_and_a_constant_are_found():
+    def change(mine):
+        mine["sbp"] += 15
+        mine["x"] = 3 * mine["x"]
+        mine["crp"][:40] = np.nan
+        mine["weight"][:] = 70
+
+    found = kinds(planted(change))
+    where = found["location", "sbp"]
+    assert where.low < 15 / 18 < where.high
+    wide = found["spread", "x"]
+    assert wide.low < 3 < wide.high
+    gone = found["missing", "crp"]
+    assert gone.low < 0.5 < gone.high
+    assert "weight is 70 in all 80 rows" in found["constant", "weight"].words
+    assert all(f.discovery <= 0.05 for f in found.values() if f.discovery is not None)
+
+
+def test_welch_and_newcombe_and_rates_are_those_of_scipy_and_the_literature():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(0.3, 1, 40), rng.normal(0, 2, 70)
+    found = deviations.welch(*(deviations.Sample(len(v), v.mean(), v.std(ddof=1)) for v in (a, b)))
+    exact = stats.ttest_ind(a, b, equal_var=False)
+    assert found.chance == pytest.approx(exact.pvalue)
+    assert found.difference + found.reach == pytest.approx(exact.confidence_interval().high)
+    # Newcombe (1998), Statistics in Medicine 17, method 10: 56/70 - 48/80 = 0.2 (0.0524 to 0.3339)
+    assert deviations.Two(56, 70, 48, 80).difference() == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)
+    p = rng.random(12) ** 2
+    assert false_discovery_rates(p) == pytest.approx(stats.false_discovery_control(p))
+
+
+def test_pooled_samples_are_those_of_all_rows():
+    rng = np.random.default_rng(1)
+    parts = [rng.normal(i, 1 + i, 20 + i) for i in range(3)]
+    every = np.concatenate(parts)
+    found = deviations.together([deviations.Sample(len(v), v.mean(), v.std(ddof=1)) for v in parts])
+    assert (found.rows, found.mean, found.std) == pytest.approx((len(every), every.mean(), every.std(ddof=1)))
+
+
+def test_bands_are_means_of_enough_rows_and_small_groups_are_not_told():
+    rng = np.random.default_rng(0)
+    silent = telling.Noise(0.0, "laplace", rng)
+    values = rng.normal(size=47)
+    told = telling.numbers_of(values, 5, silent)
+    assert len(told.bands) == 9
+    assert told.bands[0] == pytest.approx(np.sort(values)[:6].mean())
+    assert telling.numbers_of(np.array([0.0] * 97 + [1, 2, 3]), 5, silent) is None  # three people could be told
+    assert telling.numbers_of(values[:9], 5, silent) is None
+    assert telling.counts_of(np.array(["a"] * 50 + ["b"] * 2, object), 5, silent).levels == {}
+    few = np.where(np.arange(47) < 3, np.nan, values)
+    assert telling.gap_of(replace(one_column(few), rows=47), "x", 5, silent) is None
+
+
+def one_column(values):
+    from confrere.insight.quality.recorded import Recorded
+
+    return Recorded("a", len(values), {"x": values}, {}, (), np.arange(len(values)))
+
+
+def test_noise_has_the_stated_scale_and_none_is_none():
+    rng = np.random.default_rng(0)
+    noise = telling.Noise(3.0, "laplace", rng)
+    assert np.std([noise(10.0) for _ in range(4000)]) == pytest.approx(3 * np.sqrt(2), rel=0.1)
+    assert np.std([telling.Noise(3.0, "gaussian", rng)(0.0) for _ in range(4000)]) == pytest.approx(3, rel=0.1)
+    assert telling.Noise(0.0, "laplace", rng)(1.25) == 1.25
+
+
+def test_what_crosses_does_not_depend_on_the_user_and_is_counted():
+    silos = silos_of(table(0))
+    found = cf.insight.findings(silos, "h0")
+    assert {s.silo for s in found.shared} == {"h1", "h2"}
+    assert sum(s.count for s in found.shared) < 2 * 12 * 20  # aggregates, not 160 rows of 11 columns
+
+
+def test_findings_are_the_same_whatever_the_order_of_the_silos():
+    def change(mine):
+        mine["sbp"] += 15
+
+    silos = planted(change)
+    turned = replace(silos, silos=silos.silos[::-1], source=replace(silos.source, tables=silos.source.tables[::-1]))
+    first, second = (cf.insight.findings(s, "h0").found for s in (silos, turned))
+    assert [(f.kind, f.column, f.effect) for f in first] == pytest.approx(
+        [(f.kind, f.column, f.effect) for f in second]
+    )
+
+
+def hospitals_raw():
+    """The heart-disease files as they are, nothing taken as missing."""
+    folder = data_folder("heart_disease")
+    if folder is None:
+        pytest.skip("no heart disease files")
+    frames = []
+    for name, (file, *_) in FILES.items():
+        frame = pl.read_csv(folder / file, has_header=False, new_columns=list(COLUMNS), null_values="?",
+                            infer_schema_length=None)  # fmt: skip
+        frames.append(frame.cast(pl.Float64).with_columns(pl.lit(name).alias("hospital")))
+    every = pl.concat(frames).with_columns((pl.col("num") > 0).alias("ill")).drop("num")
+    return cf.Silos.from_table(every, label="ill", silo="hospital")
+
+
+def test_cholesterol_of_zero_is_found_in_the_raw_heart_disease_files(shared_data):
+    silos = hospitals_raw()
+    found = {name: kinds(silos, name) for name in silos.names}
+    assert "chol is 0 in 123 rows of 123" in found["switzerland"]["code", "chol"].words
+    assert "chol is 0 in 49 rows of 193" in found["va"]["code", "chol"].words
+    assert found["va"]["impossible", "trestbps"].effect == pytest.approx(1 / 144)
+    assert ("code", "chol") not in found["cleveland"]
+    assert ("code", "chol") not in found["hungary"]
+
+
+def test_cholesterol_of_zero_is_told_from_the_record_of_the_loader():
+    found = kinds(cf.data.heart_disease(), "switzerland")["code", "chol"]
+    assert found.effect == 1.0
+    assert "declared when the data were loaded" in found.evidence
+    some = cf.data.heart_disease().only(["va", "cleveland"])
+    assert "49 rows of 200" in kinds(some, "va")["code", "chol"].words
+
+
+def test_records_of_tables_arrays_and_features_are_what_was_given():
+    silos = silos_of(table(0))
+    own = recorded(silos)[0]
+    assert np.array_equal(own.numbers["age"], table(0)["age"][:80])
+    assert own.places.tolist() == list(range(80))
+    plain = cf.Silos.from_arrays([(np.eye(3), [0, 1, 0])])
+    assert recorded(plain)[0].numbers["x1"].tolist() == [0, 1, 0]
