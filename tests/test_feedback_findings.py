@@ -223,9 +223,8 @@ def test_findings_are_the_same_whatever_the_order_of_the_silos():
     silos = planted(change)
     turned = replace(silos, silos=silos.silos[::-1], source=replace(silos.source, tables=silos.source.tables[::-1]))
     first, second = (cf.insight.findings(s, "h0").found for s in (silos, turned))
-    assert [(f.kind, f.column, f.effect) for f in first] == pytest.approx(
-        [(f.kind, f.column, f.effect) for f in second]
-    )
+    assert [(f.kind, f.column) for f in first] == [(f.kind, f.column) for f in second]
+    assert [f.effect for f in first] == pytest.approx([f.effect for f in second])
 
 
 def hospitals_raw():

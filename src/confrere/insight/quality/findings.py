@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,7 @@ from confrere.checks import check_counts, check_numbers, check_share, check_word
 from confrere.data.silos import Silos
 from confrere.data.source import Shared
 from confrere.insight.quality.codes import hidden_codes, limits, recorded_codes
-from confrere.insight.quality.deviations import (
-    Sample,
-    at,
-    location,
-    missingness,
-    share_difference,
-    spread,
-    together,
-    welch,
-)
+from confrere.insight.quality.deviations import location, missingness, share_difference, spread
 from confrere.insight.quality.digits import digit_preference
 from confrere.insight.quality.finding import Finding, discoveries, in_order
 from confrere.insight.quality.ranges import Ranges, impossible, limits_of, own_ranges
@@ -154,14 +146,32 @@ def tests_of(
 
 
 def constant(column: str, known: np.ndarray, others: Sequence[Numbers]) -> Finding:
-    """A column that varies elsewhere, but not here: tested as if it varied here as much, by its location."""
+    """A column that varies elsewhere, but not here.
+
+    A value that a share s of the others' rows has makes about s of their bands equal. So no value can have more than
+    s = (longest run of equal bands + 1) / bands, and the chance that all rows have the same is at most s^(rows - 1).
+    """
     where = location(column, known, others)
-    rest = together([at(n) for n in others])
+    heaviest = max((longest_run(n.bands) + 1) / len(n.bands) for n in others)
     return replace(
-        where, kind="constant", chance=welch(Sample(len(known), float(known[0]), rest.std), rest).chance,
+        where, kind="constant", chance=float(min(1.0, heaviest) ** (len(known) - 1)),
         words=f"{column} is {known[0]:g} in all {len(known)} rows that know it; elsewhere it varies",
+        evidence=f"{where.evidence}, and no single value has more than {min(1.0, heaviest):.0%} of the rows elsewhere",
         advice="a value that is filled in by default? Leave it blank where it was not taken", notable=True,
     )  # fmt: skip
+
+
+def longest_run(bands: Sequence[float]) -> int:
+    """How many neighbours are equal, at most.
+
+    >>> longest_run((0.0, 0.0, 0.0, 1.5, 2.0))
+    3
+    """
+    runs, run = [1], 1
+    for one, two in pairwise(bands):
+        run = run + 1 if one == two else 1
+        runs.append(run)
+    return max(runs)
 
 
 def about_levels(column: str, values: np.ndarray, rows: int, told: Sequence[Told]) -> list[Finding]:
