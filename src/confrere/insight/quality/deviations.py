@@ -131,8 +131,8 @@ def spread(column: str, values: np.ndarray, others: Sequence[Numbers]) -> Findin
     return Finding(
         "spread", column, f"{column} varies {way} than elsewhere: {ratio:.2f} times as much",
         f"typical distance from the median {own.mean:.3g}, against {rest.mean:.3g} (Brown and Forsythe's test)",
-        "a mixture of units or instruments spreads values; copied or default values narrow them"
-        if ratio > 1 else "are some values copied, or filled in by default?",
+        "a mixture of patients, units or instruments?" if ratio > 1
+        else "are some values copied, or filled in by default?",
         ratio, float(ratio * np.exp(-1.96 * error)), float(ratio * np.exp(1.96 * error)), "times the others' spread",
         welch(own, rest).chance, usual=most_usual(samples, log_ratio),
         notable=abs(np.log(ratio)) >= np.log(LEAST_RATIO),

@@ -65,6 +65,17 @@ def table_of(feedback: "Feedback") -> Table:
     return table
 
 
+def advice_in_words(findings: Sequence[Finding]) -> list[str]:
+    """What to do, columns with the same advice together."""
+    columns: dict[str, list[str]] = {}
+    for finding in findings:
+        columns.setdefault(finding.advice, []).append(finding.column)
+    return [
+        f"{', '.join(dict.fromkeys(named))}: {advice}{'' if advice[-1] in '?.' else '.'}"
+        for advice, named in columns.items()
+    ]
+
+
 def rows_in_words(feedback: "Feedback") -> list[str]:
     """Rows that hurt, and labels that may be wrong."""
     said = []
@@ -101,9 +112,10 @@ def next_in_words(nexts: Sequence[Next]) -> list[str]:
     said = []
     for n in nexts:
         verdict = "it would help" if n.low > 0 else "it would not help" if n.high < 0 else "chance may explain it"
+        rests = ", ".join(f"{name} ({gain.rows:.0f} effective rows)" for name, gain in n.silos.items())
         said.append(
-            f"Recording {n.column} (known in {n.known:.0%} of your rows) would lower your loss of {n.loss:.3f} a row "
-            f"by {signed(n.gain)} ({between(n.low, n.high)}): {verdict}. Rests on {', '.join(n.silos)}."
+            f"{n.column}, known in {n.known:.0%} of your rows: recorded in all, it would take {signed(n.gain)} "
+            f"({between(n.low, n.high)}) off your loss of {n.loss:.3f} a row: {verdict}. Rests on {rests}."
         )
     return [*said, ASSUMPTION] if said else []
 
@@ -126,7 +138,7 @@ def sections(feedback: "Feedback") -> list[tuple[str, list[str]]]:
     sent = sum(s.count for s in feedback.shared if s.silo != feedback.user)
     noise = f", with noise of scale {feedback.noise:g}" if feedback.noise else ""
     found = [
-        ("What to do", [f"{f.words}: {f.advice}." for f in feedback.findings]),
+        ("What to do", advice_in_words(feedback.findings)),
         ("Your own rows", rows_in_words(feedback)),
         ("What to record next", next_in_words(feedback.record_next)),
         ("What the others are told", [other_in_words(t, feedback.user) for t in feedback.to_others]),
