@@ -16,7 +16,7 @@ def feedback(
     silo: inputs.SiloColumn = None,
     ranges: Annotated[
         Path | None,
-        typer.Option(help='A TOML file with possible values, [ranges] temp = [30, 45, "°C"].', show_default=False),
+        typer.Option(help="A TOML file with possible values by column.", show_default=False),
     ] = None,
     min_count: Annotated[int, typer.Option(min=3, help="Of fewer rows the other silos tell nothing.")] = 5,
     noise: Annotated[

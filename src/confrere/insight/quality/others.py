@@ -91,7 +91,10 @@ def to_others(
             told.append(about(chosen, name, i, apart))
     sent = tuple(
         Shared(
-            t.silo, "standard errors of its model's weights", len(data.penalty), "to tell it where its model differs"
+            t.silo,
+            "its model's weights with standard errors, and its loss",
+            2 * len(data.penalty) + 1,
+            "to rank it, and to tell it where its model differs",
         )
         for t in told
         if t.rank is not None
