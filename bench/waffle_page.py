@@ -176,6 +176,8 @@ def reasons(folder: Path) -> str:
     for question, variations in QUESTIONS.items():
         found = {name: find(store, question, name) for name in variations}
         rows = [(name, [accuracy("", "", "", [cell])]) for name, cell in found.items() if cell is not None]
+        if not rows:
+            continue
         rounds = next(iter(variations.values())).setting.rounds
         parts += [f"**{question}**, {rounds} rounds, seed 1 unless it says otherwise:", table("", ["accuracy"], rows)]
     return "\n\n".join(parts)
