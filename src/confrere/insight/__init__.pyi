@@ -18,21 +18,27 @@ from .quality import (
     record_next,
     to_others,
 )
-from .similarity import Planar, planar
+from .similarity import Ellipse, Groups, Likeness, Map, Measured, Planar, Similarity, planar, similarity
 
 __all__ = [
     "Difference",
     "Dilution",
     "Disagreement",
+    "Ellipse",
     "Feedback",
     "Finding",
     "Findings",
     "Gain",
+    "Groups",
     "HarmfulRow",
     "Ledger",
+    "Likeness",
+    "Map",
+    "Measured",
     "Next",
     "Planar",
     "Shapley",
+    "Similarity",
     "Suspect",
     "Suspects",
     "ToOther",
@@ -47,6 +53,7 @@ __all__ = [
     "record_next",
     "rewards",
     "shapley",
+    "similarity",
     "to_others",
     "why",
 ]

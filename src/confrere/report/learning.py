@@ -14,6 +14,7 @@ from confrere.answers.predictor import Predictor
 from confrere.borrowing.glm import QUICK_COMPILATION, base_precision, rows_of, scores_of, to_params
 from confrere.borrowing.local import ridge_optimum
 from confrere.core import Block, Tree
+from confrere.data.columns import columns_of
 from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.report.contents import Effect, Learned
@@ -131,14 +132,6 @@ def importance(predictor: Predictor, by_itself: Predictor | None, silos: Silos, 
     top = max(effects, key=lambda e: e.together)
     said = f"Predictions suffer most when {top.name} is shuffled: a {what} of {number(top.together)}."
     return Learned("importance", unit, effects, (said,))
-
-
-def columns_of(silos: Silos) -> dict[str, list[int]]:
-    """The columns of the table, if there was one, with the places of their features; else every feature."""
-    names = silos.feature_names
-    if silos.encoding is None:
-        return {name: [j] for j, name in enumerate(names)}
-    return {c.name: [names.index(f) for f in c.features if f in names] for c in silos.encoding.columns if c.features}
 
 
 def rises_of(predictor: Predictor, X: np.ndarray, y: np.ndarray, columns: dict[str, list[int]]) -> list[float]:

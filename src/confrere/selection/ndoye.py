@@ -121,13 +121,18 @@ def offers_of(
 
 def cross_validated(rows: Rows, fold: np.ndarray, penalty: np.ndarray, task: str) -> float:
     """The mean loss of one silo's rows, each under the optimum of the other folds."""
-    weight, total = np.asarray(rows.weight), 0.0
+    return float(held_out_losses(rows, fold, penalty, task).sum()) / len(fold)
+
+
+def held_out_losses(rows: Rows, fold: np.ndarray, penalty: np.ndarray, task: str) -> np.ndarray:
+    """The loss of each of one silo's rows under the optimum of the other folds."""
+    weight, found = np.asarray(rows.weight), np.zeros(len(fold))
     for left_out in np.unique(fold):
         tested = np.zeros(len(weight), bool)
         tested[: len(fold)] = fold == left_out
         theta = optimum_alone(rows._replace(weight=jnp.asarray(weight * ~tested)), penalty, task)
-        total += float(np.asarray(row_losses(rows, theta, task))[tested].sum())
-    return total / len(fold)
+        found[fold == left_out] = np.asarray(row_losses(rows, theta, task))[tested]
+    return found
 
 
 def folds_of(silos: Silos, name: str, folds: int, seed: int) -> np.ndarray:
