@@ -22,6 +22,7 @@ from confrere.cli import (
     reproduce_book,
     reproduce_waffle,
     select,
+    similarity,
     train,
 )
 
@@ -80,6 +81,9 @@ app.command("feedback", rich_help_panel=YOURS, epilog=f"Example: confrere feedba
 app.command("select", rich_help_panel=YOURS, epilog=f"Example: confrere select {TABLE} --user north --method all")(
     select.select
 )
+app.command(
+    "similarity", rich_help_panel=YOURS, epilog=f"Example: confrere similarity {TABLE} --user north --out map.html"
+)(similarity.similarity)
 app.command("train", rich_help_panel=YOURS, epilog=f"Example: confrere train {TABLE} --user north --out model")(
     train.train
 )

@@ -2,8 +2,8 @@
 
 contents   all that the page says, as plain values
 gather     from data to contents: `report_on`; one file per question (helping, listening, learning, grouping, sureness,
-           costs)
-figures    the figures, as SVG
+           costs, similar)
+figures    the figures, as SVG; likeness: the map and the matrices of who is like whom
 page       from contents to a file: `write_report`; sections, html, style
 """
 

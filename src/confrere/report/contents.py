@@ -149,6 +149,53 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Sense:
+    """What one measure says of a user and another silo; `back`: the other way, where that is not the same."""
+
+    measure: str
+    title: str
+    unit: str
+    value: Estimate
+    back: Estimate | None
+    differs: bool  # by more than chance explains
+    shade: int  # 0 to 4: the darker, the more times what chance explains
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another silo as a user sees it: all measures as one, and every sense by itself."""
+
+    name: str
+    distance: Estimate
+    differs: tuple[str, ...]
+    senses: tuple[Sense, ...]
+
+
+@dataclass(frozen=True)
+class Similar:
+    """Question 7: who is like me, in what sense, and what does it rest on? The most alike first."""
+
+    others: tuple[Other, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Resemblance:
+    """All silos beside one another: the matrix of all measures as one, the map and what crossed the border."""
+
+    names: tuple[str, ...]
+    matrix: tuple[tuple[Estimate, ...], ...]
+    differs: tuple[tuple[bool, ...], ...]
+    places: Mapping[str, tuple[float, float]]
+    ellipses: Mapping[str, tuple[float, ...]]  # x, y, half axes and angle; empty: none
+    trust: str  # how far to trust the map
+    groups: str
+    sent: tuple[tuple[str, str, str, str], ...]  # measure, what, sent, received
+    resamples: int
+    min_group: int
+
+
+@dataclass(frozen=True)
 class Curve:
     """A metric round by round, from before round 1; None where it was not measured."""
 
@@ -172,6 +219,7 @@ class Hospital:
     cost: Cost
     curves: tuple[Curve, ...]
     model_hash: str
+    similar: Similar | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +253,7 @@ class Contents:
     hospitals: tuple[Hospital, ...]
     overall: Help | None  # the mean over users, if there are several
     engineer: Engineer
+    resemblance: Resemblance | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As numbers, words, lists and dicts; numbers that JSON does not know are None."""

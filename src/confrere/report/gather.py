@@ -12,6 +12,7 @@ from confrere.answers.answer import Answer
 from confrere.answers.predictor import Predictor
 from confrere.answers.worth import CONSIDER_ALONE
 from confrere.data.silos import Silos
+from confrere.insight.similarity import Similarity
 from confrere.report.contents import Contents, Curve, Engineer, Grouping, Hospital
 from confrere.report.costs import cost_of
 from confrere.report.grouping import chosen_columns, columns_of_test_rows, grouping, meant
@@ -20,6 +21,7 @@ from confrere.report.learning import learned, trained_alone
 from confrere.report.listening import listened
 from confrere.report.metrics import ALONE
 from confrere.report.predictions import Predicted, label_of
+from confrere.report.similar import compared, resemblance, similar
 from confrere.report.steps import Meanings
 from confrere.report.sureness import sureness
 from confrere.study.cases import digest_of
@@ -92,6 +94,7 @@ def report_on(
     check_given(silos, places, result, by_name, min_group, main)
     chosen = main or main_algorithm(result)
     predicted = label or label_of(silos)
+    alike = compared(silos, min_group, people)
     hospitals = tuple(
         hospital(
             silos,
@@ -106,6 +109,7 @@ def report_on(
             predicted,
             at,
             (alone or {}).get(silos.names[p]),
+            alike,
         )
         for p in places
     )
@@ -118,7 +122,7 @@ def report_on(
         overall=helped(result, ALL, chosen, at) if len(result.users) > 1 and len(places) > 1 else None,
         engineer=Engineer(
             dict(result.config), digest_of(silos), dict(seconds or {}), curve_metric(result), keys_of(result)
-        ),
+        ), resemblance=resemblance(alike),
     )  # fmt: skip
 
 
@@ -141,6 +145,7 @@ def keys_of(result: StudyResult) -> dict[str, tuple[int, ...]]:
 def hospital(
     silos: Silos, user: int, result: StudyResult, answer: Answer, main: str, groups: Sequence[str] | None,
     min_group: int, meanings: Meanings, people: str, label: str, at: When, by_itself: Predictor | None,
+    alike: Similarity | str,
 ) -> Hospital:  # fmt: skip
     """All that the report says about one user."""
     by_itself = by_itself or trained_alone(answer.model, silos, user, ridge_of(result, answer.user))
@@ -150,7 +155,7 @@ def hospital(
     return Hospital(
         answer.user, answer.algorithm, (*notes, *answer.advice), helped(result, answer.user, main, at),
         listened(answer), learned(answer.model, by_itself, silos, user, meanings, label), groupings, without, sure,
-        cost_of(answer, result, main), curves_of(result, answer.user), model_hash(answer.model),
+        cost_of(answer, result, main), curves_of(result, answer.user), model_hash(answer.model), similar(alike, user),
     )  # fmt: skip
 
 

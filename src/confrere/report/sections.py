@@ -1,4 +1,4 @@
-"""The sections of the page: the six questions about one user."""
+"""The sections of the page: the questions about one user."""
 
 import re
 import zlib
@@ -9,6 +9,7 @@ from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping,
 from confrere.report.costs import size
 from confrere.report.figures import Row, style_of
 from confrere.report.helping import CALIBRATION, TOLD
+from confrere.report.likeness import likeness
 from confrere.report.metrics import (
     algorithm_title,
     amount,
@@ -36,7 +37,7 @@ def anchor(name: str) -> str:
 
 
 def questions(contents: Contents, hospital: Hospital, level: int) -> str:
-    """All six, in the order in which they are asked."""
+    """All of them, in the order in which they are asked."""
     name, one = hospital.name, anchor(hospital.name)
     asked = (
         (f"Did learning together help {name}?", helping(hospital)),
@@ -45,10 +46,16 @@ def questions(contents: Contents, hospital: Hospital, level: int) -> str:
         (f"Does it work equally for all {contents.people}?", groups(contents, hospital)),
         ("How sure is it?", sureness(contents, hospital)),
         ("What did it cost, and what was shared?", cost(contents, hospital)),
+        (
+            f"Who is like {name}, in what sense, and what does it rest on?",
+            likeness(contents.resemblance, hospital.similar, name),
+        ),
     )
     notes = html.paragraphs(hospital.notes, "note")
     return notes + "".join(
-        html.section(f"{one}-{k}", f"{k}. {heading}", inside, level) for k, (heading, inside) in enumerate(asked, 1)
+        html.section(f"{one}-{k}", f"{k}. {heading}", inside, level)
+        for k, (heading, inside) in enumerate(asked, 1)
+        if inside
     )
 
 

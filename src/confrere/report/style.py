@@ -69,6 +69,13 @@ svg .tick, svg .unit { fill: var(--soft); font-size: 11px; } svg .own { fill: va
 .bar.none { fill-opacity: .45; } .dot { fill-opacity: .75; stroke: var(--shade); }
 .bar.flagged, .dot.flagged { fill-opacity: .15; stroke: var(--shade); stroke-width: 1.5; stroke-dasharray: 3 2; }
 .whisker, .curve { stroke: var(--shade); }
+.cloud { fill: var(--shade); fill-opacity: .13; stroke: var(--shade); stroke-opacity: .65; stroke-width: 1.2; }
+td:has(.heat) { padding: .35rem .5rem; border-left: 2px solid var(--paper); white-space: normal; min-width: 8rem; }
+td:has(.h1) { background: color-mix(in srgb, var(--one) 6%, var(--paper)); }
+td:has(.h2) { background: color-mix(in srgb, var(--one) 16%, var(--paper)); }
+td:has(.h3) { background: color-mix(in srgb, var(--one) 27%, var(--paper)); }
+td:has(.h4) { background: color-mix(in srgb, var(--one) 38%, var(--paper)); }
+tr:has(.heat) > th { white-space: normal; min-width: 11rem; text-align: left; }
 details { margin: 1rem 0; } summary { cursor: pointer; } details > summary:not(:has(h2)) { color: var(--link); }
 details.hospital { border-top: 2px solid var(--line); padding-top: .4rem; }
 details.hospital > summary { display: flex; flex-wrap: wrap; align-items: center; gap: .3rem .8rem; padding: .4rem 0; }

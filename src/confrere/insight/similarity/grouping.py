@@ -1,11 +1,11 @@
 """Groups of silos, suggested only if they are more than chance and come back when rows are drawn anew.
 
-Silos are joined by average linkage. Of all cuts into 2 .. n - 1 groups the one is looked at in which groups are best
-apart by the index of Dunn (Journal of Cybernetics 4, 1974):
+Silos are joined by average linkage. How well groups are apart in a cut into 2 .. n - 1 of them is told by the index of
+Dunn (Journal of Cybernetics 4, 1974):
 
     apart = smallest distance between silos of different groups / largest distance within a group
 
-It is suggested if both hold:
+Of the cuts for which both of the following hold, the one is suggested in which groups are best apart:
 
     more than chance   silos that are all alike, with as many rows, would be as well apart in at most 5 % of draws,
                        whatever their best cut (the noise matrices of `measured`)
@@ -16,7 +16,7 @@ It is suggested if both hold:
 from typing import NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 STABLE = 0.9
@@ -48,13 +48,16 @@ def grouped(names: tuple[str, ...], distances: np.ndarray, draws: np.ndarray, no
         return nothing._replace(words="no grouping: all silos are equal")
     if len(draws) < FEWEST:
         return nothing._replace(words=f"no grouping: whether one is stable takes {FEWEST} resamples or more")
-    cut, apart = best_cut(D)
-    by_chance = float(np.mean([best_cut(noise[(b, *square)])[1] >= apart for b in range(len(noise))]))
-    together = cut[:, None] == cut[None]
-    count = int(cut.max()) + 1
-    same = np.mean([joined(draws[(b, *square)], count) == together for b in range(len(draws))], axis=0)
-    groups = in_order([tuple(names[known[i]] for i in np.flatnonzero(cut == g)) for g in range(count)])
-    return judged(Groups((), "", groups, float(same.min()), by_chance))
+    best = sorted(cuts_of(D), key=lambda cut: -dunn(D, cut))
+    by_luck = np.array([max(dunn(one, cut) for cut in cuts_of(one)) for one in noise[(..., *square)]])
+    trees = [tree_of(one) for one in draws[(..., *square)]]
+    found = []
+    for cut in best:
+        together, count = joined(cut), int(cut.max()) + 1
+        same = np.mean([joined(cut_into(tree, count)) == together for tree in trees], axis=0)
+        groups = in_order([tuple(names[known[i]] for i in np.flatnonzero(cut == g)) for g in range(count)])
+        found.append(judged(Groups((), "", groups, float(same.min()), float(np.mean(by_luck >= dunn(D, cut))))))
+    return next((one for one in found if one.groups), found[0])
 
 
 def judged(found: Groups) -> Groups:
@@ -74,33 +77,37 @@ def in_order(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     return tuple(sorted((tuple(sorted(g)) for g in groups), key=lambda g: (-len(g), g)))
 
 
-def cut_into(D: np.ndarray, count: int) -> np.ndarray:
-    """The group 0 .. count - 1 of every silo [n], by average linkage."""
-    joined_by = linkage(squareform(D, checks=False), "average")
-    return np.unique(fcluster(joined_by, count, "maxclust"), return_inverse=True)[1]
+def tree_of(D: np.ndarray) -> np.ndarray:
+    """Who is joined with whom, by average linkage."""
+    return linkage(squareform(D, checks=False), "average")
 
 
-def joined(D: np.ndarray, count: int) -> np.ndarray:
-    """Which silos are together [n, n] in a cut into so many groups."""
-    cut = cut_into(D, count)
+def cut_into(tree: np.ndarray, count: int) -> np.ndarray:
+    """The group 0 .. count - 1 of every silo [n], if the last joins are undone."""
+    n = len(tree) + 1
+    group = list(range(n))
+    for step in range(n - count):
+        a, b = int(tree[step, 0]), int(tree[step, 1])
+        group = [n + step if g in (a, b) else g for g in group]
+    order = {g: k for k, g in enumerate(dict.fromkeys(group))}
+    return np.array([order[g] for g in group])
+
+
+def cuts_of(D: np.ndarray) -> list[np.ndarray]:
+    """All cuts into 2 .. n - 1 groups."""
+    tree = tree_of(D)
+    return [cut_into(tree, count) for count in range(2, len(D))]
+
+
+def joined(cut: np.ndarray) -> np.ndarray:
+    """Which silos are together [n, n]."""
     return cut[:, None] == cut[None]
-
-
-def best_cut(D: np.ndarray) -> tuple[np.ndarray, float]:
-    """The cut whose groups are best apart, and how well; 0 if no cut is one."""
-    best, most = np.zeros(len(D), int), 0.0
-    for count in range(2, len(D)):
-        cut = cut_into(D, count)
-        well = dunn(D, cut)
-        if well > most:
-            best, most = cut, well
-    return best, most
 
 
 def dunn(D: np.ndarray, cut: np.ndarray) -> float:
     """The smallest distance between groups over the largest within one; 0 if there is but one group."""
     pairs = np.triu_indices(len(D), 1)
-    together = (cut[:, None] == cut[None])[pairs]
+    together = joined(cut)[pairs]
     if together.all():
         return 0.0
     between, within = float(D[pairs][~together].min()), float(D[pairs][together].max(initial=0.0))

@@ -1,7 +1,7 @@
 """The map: silos on a plane, the nearer the more alike, with what drawing rows anew does to their places.
 
-Every draw of the distances is mapped by itself, starting from the map, and moved, turned and scaled to lie on it as well
-as can be. The ellipse of a silo holds 95 % of a normal law with the mean and covariance of its places.
+Every draw of the distances is mapped by itself, starting from the map, and moved, turned and scaled to lie on it as
+well as can be. The ellipse of a silo holds 95 % of a normal law with the mean and covariance of its places.
 """
 
 from typing import NamedTuple
