@@ -25,7 +25,7 @@ class Ellipse(NamedTuple):
 
 
 class Map(NamedTuple):
-    """Silos on a plane."""
+    """Silos on a plane, the nearer the more alike, and how far to trust it."""
 
     names: tuple[str, ...]  # of those that are on it
     places: np.ndarray  # [k, 2]
