@@ -298,7 +298,7 @@ def test_a_run_can_be_stopped_and_goes_on_later(tmp_path, x64):
     sites = case.sites(tmp_path)
     lines: list[dict] = []
     hub = case.hub(tmp_path, Attendance(sites, np.ones((6, 4), bool)))
-    assert not hub.run(6, lines.append, stop=lambda: len(lines) == 2)
+    assert not hub.run(6, lines.append, stop=lambda: "stopped" if len(lines) == 2 else None)
     hub = case.hub(tmp_path, Attendance(sites, np.ones((6, 4), bool)))
     assert hub.run(6, lines.append)
     hub.finish()

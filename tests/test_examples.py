@@ -1,5 +1,6 @@
 """The examples run as they are, through the real interpreter and entry point, and say what is so."""
 
+import importlib.util
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 
 import confrere as cf
 from confrere.runs.config import read_config
-from tests.conftest import CACHE
+from tests.conftest import CACHE, in_ci
 from tests.meeting import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -105,3 +106,18 @@ def test_the_study_file_runs(tmp_path):
     (tmp_path / "study.toml").write_text(small, encoding="utf-8")
     printed = json.loads(run(COMMAND, "run", "study.toml", "--out", "out", "--json", cwd=tmp_path))
     assert set(printed["users"]) >= {"0-20", "36+"}
+
+
+@pytest.mark.slow
+def test_four_hospitals_from_nothing_to_the_simulators_model(shared_data, tmp_path):
+    if importlib.util.find_spec("nvflare") is None and not in_ci():
+        pytest.skip("NVIDIA FLARE is not installed (confrere[deploy])")
+    printed = run(
+        "bash", EXAMPLES / "four_hospitals.sh", tmp_path / "four", cwd=tmp_path, CONFRERE_DATA=str(shared_data),
+        CONFRERE_BIN=str(COMMAND), PYTHON=sys.executable,
+    )  # fmt: skip
+    found = json.loads(printed.splitlines()[-1])
+    assert set(found) == {"sites", "rounds", "max_difference", "refused", "seconds"}
+    assert (found["sites"], found["rounds"], found["refused"]) == (4, 30, 0)
+    assert found["max_difference"] <= 1e-5
+    assert "va does not take part: its operator has not approved this study" in printed

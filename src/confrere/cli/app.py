@@ -13,8 +13,10 @@ from confrere.cli import (
     check,
     compare,
     demo,
+    deploy,
     doctor,
     feedback,
+    hub,
     monitor,
     predict,
     report,
@@ -23,10 +25,12 @@ from confrere.cli import (
     reproduce_waffle,
     select,
     similarity,
+    site,
     train,
 )
 
-YOURS, STUDIES, ABOUT = "Your own data", "Studies in a folder", "About confrere"
+YOURS, STUDIES, SITES = "Your own data", "Studies in a folder", "Several hospitals, each on its own machine"
+ABOUT = "About confrere"
 TABLE = "patients.csv --label died --silo hospital"
 MANUAL = "\n\n".join([
     "Personalised collaborative learning: silos train together, no row leaves its silo, and each ends with the model "
@@ -98,6 +102,14 @@ app.command("run", rich_help_panel=STUDIES, epilog="Example: confrere run study.
 app.command("resume", rich_help_panel=STUDIES, epilog="Example: confrere resume my-run")(compare.resume)
 app.command("report", rich_help_panel=STUDIES, epilog="Example: confrere report my-run --user north --out north.html")(
     report.report
+)
+app.add_typer(hub.app, name="hub", rich_help_panel=SITES)
+app.add_typer(site.app, name="site", rich_help_panel=SITES)
+app.command("deploy", rich_help_panel=SITES, epilog="Example: confrere deploy study.toml --hub hub")(deploy.deploy)
+app.command("status", rich_help_panel=SITES, epilog="Example: confrere status --hub hub --json")(deploy.status)
+app.command("stop", rich_help_panel=SITES, epilog="Example: confrere stop 3f2a9c --hub hub")(deploy.stop)
+app.command("fetch", rich_help_panel=SITES, epilog="Example: confrere fetch 3f2a9c --folder north --out model")(
+    deploy.fetch
 )
 app.command("demo", rich_help_panel=ABOUT, epilog="Example: confrere demo --seeds 10 --out my-report")(demo.demo)
 app.command("bench", rich_help_panel=ABOUT, epilog="Example: confrere bench --task L --json")(bench.bench)

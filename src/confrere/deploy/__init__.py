@@ -9,4 +9,12 @@ hub       between sites: ask, check what arrived, mix, keep
 exchange  the narrow door to an engine: requests by site -> replies and errors by site
 study     the file that says a deployed study; its hash is its name
 policy    `site.toml`, which wins over whatever a study asks for, and approvals by hash
+rows      a site's own table: the half of the intake that happens inside a silo
+opening   before round 1: columns, levels and sums become one encoding for all
+desk      a site's reception: nothing leaves but what is said there
+measures  evaluation at the site; finished: its model stays there
+conduct   a study at the hub from the first question to the last
+stations  the hub's folder, and the studies that were asked for
+twin      the same study on one machine, in the simulator
+engine    NVIDIA FLARE: certificates, connections, processes
 """

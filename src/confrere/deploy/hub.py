@@ -37,6 +37,11 @@ class Terms(NamedTuple):
 
 
 USUAL = Terms()
+Stop = Callable[[], str | None]
+
+
+def never() -> None:
+    """A run goes on to its end."""
 
 
 class Abandoned(RuntimeError):
@@ -66,12 +71,12 @@ class Hub:
         self.suspects: dict[str, tuple[int, int]] = {}  # site -> rounds to skip, and rounds skipped last time
         journal.note("begun" if kept is None else "resumed", round=self.held.round, sites=dict(self.sizes))
 
-    def run(self, rounds: int, progress: Callable[[Line], None] | None = None, stop=lambda: False) -> bool:
-        """All rounds that are still to come; False if it was stopped before the last one."""
+    def run(self, rounds: int, progress: Callable[[Line], None] | None = None, stop: Stop = never) -> bool:
+        """All rounds that are still to come; False if `stop` gave a word for the journal before the last one."""
         failures = 0
         while self.held.round <= rounds:
-            if stop():
-                self.journal.note("stopped", round=self.held.round)
+            if word := stop():
+                self.journal.note(word, round=self.held.round)
                 return False
             line = self.one_round()
             if progress is not None:

@@ -1,0 +1,176 @@
+"""`confrere deploy`, `status`, `stop`, `fetch`: a study across machines, seen from the hub, and its model at a site."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from confrere.cli import inputs
+from confrere.cli.common import console, for_people, print_json
+from confrere.cli.hub import Hub
+from confrere.cli.site import Folder
+
+StudyName = Annotated[str, typer.Argument(help="The study's hash, or its beginning.", show_default=False)]
+GOOD = ("finished",)
+
+
+def deploy(
+    study: Annotated[Path, typer.Argument(help="A study.toml that names sites.", show_default=False)],
+    hub: Hub = Path("hub"),
+    wait: Annotated[bool, typer.Option(help="Show the rounds until it is over; else only ask for it.")] = True,
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """Run a study across the sites that it names, or go on with it.
+
+    Sites whose operators have not approved this very file refuse; say the same command again when they have.
+    """
+    with for_people():
+        from confrere.deploy.stations import read_hub, standing, want_study
+        from confrere.deploy.study import read_study
+
+        read_hub(hub)
+        asked = read_study(study)
+        folder = want_study(hub, asked)
+        if wait:
+            watch(folder, len(asked.names), asked.said.study.rounds, hidden=json or quiet)
+        found = standing(folder)
+        if json:
+            print_json(found)
+        else:
+            show_standing(found)
+        if wait and found["event"] not in GOOD:
+            raise typer.Exit(1)
+
+
+def watch(folder: Path, sites: int, rounds: int, hidden: bool) -> None:
+    """Show the journal's lines as they come, until the study is over."""
+    from confrere.deploy.journal import read_journal
+    from confrere.deploy.stations import is_over
+
+    seen = max(0, len(read_journal(folder)) - 1)
+    told = False
+    while True:
+        over = is_over(folder)
+        lines = read_journal(folder)
+        for line in lines[seen:]:
+            if not hidden:
+                show_line(line, sites, rounds)
+        if not lines and not told and not hidden:
+            print("Waiting for the hub to take it up (is `confrere hub start` running?)", flush=True)
+            told = True
+        seen = len(lines)
+        if over:
+            return
+        time.sleep(0.2)
+
+
+def show_line(line: dict[str, Any], sites: int, rounds: int) -> None:
+    """One event, in words."""
+    if line["event"] == "opened":
+        print(
+            f"taking part: {', '.join(f'{n} ({size} rows)' for n, size in sorted(line['sites'].items()))}", flush=True
+        )
+        for site, why in line["refuses"].items():
+            print(f"  {site} does not: {'; '.join(why)}", flush=True)
+    elif line["event"] in ("round", "abandoned"):
+        losses = [found["loss"] for found in line["metrics"].values() if "loss" in found]
+        loss = f", mean loss {sum(losses) / len(losses):.4f}" if losses else ""
+        head = f"round {line['round']} of {rounds}: {len(line['answered'])} of {sites} answered"
+        words = f"{head}{loss}, {line['bytes']:,} bytes, {line['seconds']:.2f} s"
+        weights = line.get("weights") or []
+        shares = f", weights {' '.join(f'{w:.2g}' for w in weights[0])}" if len(weights) == 1 else ""
+        print(words + shares + (f" -- abandoned: {line['why']}" if line["event"] == "abandoned" else ""), flush=True)
+        for site, why in line["errors"].items():
+            print(f"  {site}: {why}", flush=True)
+        for entry in line["refused"]:
+            print(f"  a message of {entry['site']} was refused ({entry['why']}): {entry['said']}", flush=True)
+    elif line["event"] == "refused":
+        for site, why in line["refuses"].items():
+            print(f"{site} does not take part: {'; '.join(why)}", flush=True)
+    else:
+        print(f"{line['event']}{': ' + line['why'] if 'why' in line else ''}", flush=True)
+
+
+def show_standing(found: dict[str, Any]) -> None:
+    """Where a study stands, and what to do next."""
+    name = found["study"][:12]
+    print(f"Study {name}: {found['event']} after round {found['round']}, {len(found['sites'])} sites, "
+          f"{found['refused']} messages refused, {found['abandoned']} rounds abandoned.")  # fmt: skip
+    if found["event"] == "finished":
+        metrics = found["last"].get("metrics", {})
+        for site, values in sorted(metrics.items()):
+            print(f"  {site}: {', '.join(f'{metric} {value:.3f}' for metric, value in values.items())} (no interval)")
+        print(f"Next, at a site: confrere fetch {name} --folder SITE --out model")
+    elif found["event"] == "refused":
+        print(f"Next: every site's operator reads and approves it (confrere site approve {name}); then deploy again.")
+
+
+def status(hub: Hub = Path("hub"), json: inputs.Json = False, quiet: inputs.Quiet = False) -> None:
+    """All studies of a hub, and where they stand."""
+    with for_people():
+        from rich.table import Table
+
+        from confrere.deploy.stations import known_studies, read_hub, standing, study_folder
+
+        read_hub(hub)
+        found = [standing(study_folder(hub, hash)) for hash in known_studies(hub)]
+        if json:
+            print_json(found)
+            return
+        table = Table("Study", "State", "Round", "Sites", "Do not take part", "Refused messages")
+        for one in found if not quiet else [one for one in found if one["event"] != "finished"]:
+            cells = (
+                one["study"][:12],
+                one["event"],
+                one["round"],
+                len(one["sites"]),
+                len(one["refuses"]),
+                one["refused"],
+            )
+            table.add_row(*map(str, cells))
+        console().print(table)
+
+
+def stop(study: StudyName, hub: Hub = Path("hub"), json: inputs.Json = False, quiet: inputs.Quiet = False) -> None:
+    """Stop a study after the round that is running; `confrere deploy` goes on with it."""
+    with for_people():
+        from confrere.deploy.stations import STOP, find_study, study_folder
+
+        hash = find_study(hub, study)
+        (study_folder(hub, hash) / STOP).touch()
+        if json:
+            print_json({"study": hash, "stopping": True})
+        elif not quiet:
+            print(f"Study {hash[:12]} stops after the round that is running.")
+
+
+def fetch(
+    study: StudyName,
+    out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
+    folder: Folder = Path("site"),
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """At a site: its own finished model, with its card. No other site can have it."""
+    with for_people():
+        from confrere.deploy.finished import MODEL
+        from confrere.deploy.policy import read_policy
+        from confrere.saved import load_model
+        from confrere.saved.folder import check_target
+
+        policy = read_policy(folder)
+        found = sorted(policy.state.glob(f"{study[:16]}*/{MODEL}"), key=lambda place: place.stat().st_mtime)
+        if not found:
+            raise FileNotFoundError(
+                f"{policy.name} has no finished model of study {study}: is the study over, and for it?"
+            )
+        check_target(out, replace=False)
+        saved = load_model(found[-1])
+        shutil.copytree(found[-1], out, dirs_exist_ok=True)
+        if json:
+            print_json({"folder": str(out), "user": saved.manifest["user"], "test": saved.manifest["test"]})
+        elif not quiet:
+            print(f"The model of {saved.manifest['user']} is in {out}. Next: confrere predict {out} new-patients.csv")

@@ -1,0 +1,232 @@
+"""A study at the hub from the first question to the last: open, run, finish, and go on where it was if it stopped.
+
+run.json         which run of the study this is
+opening.json     what sites agreed on, who takes part, and who does not and why
+state.safetensors, journal.jsonl     see `journal`
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from confrere.data.intake.messages import Classes, Layout, Summary, Survey
+from confrere.data.intake.survey import Plan
+from confrere.deploy.desk import NOT_BEGUN, OPENING_BYTES
+from confrere.deploy.exchange import Errors, Exchange, Replies
+from confrere.deploy.hub import Hub, Stop, never
+from confrere.deploy.journal import Journal, Line
+from confrere.deploy.opening import Opening, common_encoding, common_plan, heard, said
+from confrere.deploy.study import Deployed
+from confrere.deploy.wire import Header, Refused, pack, read_header, unpack
+from confrere.disk import write_whole
+
+RUN, STUDY = "run.json", "study.toml"
+ASK_AGAIN = 10.0  # seconds between two invitations of sites that are not there yet
+FACTS = dict[str, Any]
+
+
+class Refusal(RuntimeError):
+    """Too few sites take part; the message says who refuses, and why."""
+
+
+class Conduct:
+    """One run of one study, in a folder of the hub's."""
+
+    def __init__(self, study: Deployed, folder: Path, exchange: Exchange, now: Callable[[], float] = time.monotonic):
+        self.study, self.folder, self.plainly, self.now = study, folder, exchange, now
+        folder.mkdir(parents=True, exist_ok=True)
+        self.run = run_in(folder)
+        write_whole(folder / STUDY, study.content)
+        self.journal = Journal(folder, study.hash, self.run)
+        self.opening = Opening.load(folder)
+        self.invited = -ASK_AGAIN
+        self.asked = 0
+        self.base = self.journal.first_sequence() + (1 << 31)  # the numbers of questions before round 1
+
+    def whole(self, progress: Callable[[Line], None] | None = None, stop: Stop = never) -> Line:
+        """Open the study, or go on with it, and run it to its end (or until it is stopped)."""
+        jax.config.update("jax_enable_x64", self.study.said.study.double)
+        if self.opening is None:
+            try:
+                self.opening = self.negotiated()
+            except ValueError as problem:  # tables that do not go together
+                self.journal.note("refused", refuses={"hub": [str(problem)]}, sites={})
+                raise Refusal(str(problem)) from problem
+        self.admitted(self.study.names)
+        self.check_company()
+        hub = Hub(self.opening.agreed(self.study), self.opening.sizes, self.kept_open, self.journal, self.study.terms)
+
+        def each(line: Line) -> None:
+            self.latecomers(hub)
+            if progress is not None:
+                progress(line)
+
+        if not hub.run(self.study.said.study.rounds, each, stop):
+            return self.journal.lines()[-1]
+        return hub.finish()
+
+    def check_company(self) -> None:
+        """Stop if too few take part for any round to count."""
+        assert self.opening is not None
+        table = self.study.said
+        least = max(1, -(-int(table.terms.minimum * len(self.study.names) * 1000) // 1000))
+        if (
+            len(self.opening.sizes) < least
+            or (table.study.user or next(iter(self.opening.sizes))) not in self.opening.sizes
+        ):
+            line = self.journal.note("refused", refuses=self.opening.refuses, sites=dict(self.opening.sizes))
+            raise Refusal("; ".join(f"{site}: {', '.join(why)}" for site, why in line["refuses"].items()))
+
+    def ask(self, kind: str, sites: Mapping[str, FACTS]) -> tuple[dict[str, FACTS], dict[str, list[str]]]:
+        """A question before round 1: the facts that sites answer, and why others do not."""
+        self.asked += 1
+        sequence = self.base + self.asked
+        requests = {
+            site: pack(Header(kind, self.study.hash, self.run, 0, site, sequence, facts))
+            for site, facts in sites.items()
+        }
+        replies, errors = self.plainly(requests, self.study.terms.deadline)
+        found: dict[str, FACTS] = {}
+        refuses = {site: [words] for site, words in errors.items()}
+        for site, content in replies.items():
+            try:
+                header, _ = unpack(content, OPENING_BYTES)
+                if (header.kind, header.silo, header.sequence) != (kind, site, sequence):
+                    raise Refused("forged", words_of(header) or "its answer is not to what it was asked")
+                if header.facts.get("refuses"):
+                    refuses[site] = [str(words)[:300] for words in header.facts["refuses"]]
+                else:
+                    found[site] = dict(header.facts)
+            except Refused as problem:
+                refuses[site] = [str(problem)]
+        return found, refuses
+
+    def negotiated(self) -> Opening:
+        """Ask everybody for its columns, and make the encoding of those who answer."""
+        proposal = {"study": self.study.content.decode()}
+        surveys, refuses = self.ask("propose", dict.fromkeys(self.study.names, proposal))
+        told = {site: read(Survey, facts.get("survey"), site, refuses) for site, facts in surveys.items()}
+        told = {site: message for site, message in told.items() if message is not None}
+        if not told:
+            self.journal.note("refused", refuses=refuses, sites={})
+            raise Refusal("; ".join(f"{site}: {', '.join(why)}" for site, why in refuses.items()))
+        plan = common_plan(list(told.values()), self.study)
+        answers, more = self.ask("columns", {key: {"plan": said(Plan, plan)} for key in told})
+        refuses |= more
+        kinds = {
+            "layout": Layout,
+            "everything": Summary,
+            "training": Summary,
+            **({"classes": Classes} if plan.classes else {}),
+        }
+        parts = {
+            name: [read(kind, facts.get(name), site, refuses) for site, facts in sorted(answers.items())]
+            for name, kind in kinds.items()
+        }
+        lists = {name: [m for m in found if m is not None] for name, found in parts.items()}
+        encoding = common_encoding(
+            plan, lists.get("classes", []), lists["layout"], lists["everything"], lists["training"], self.study
+        )
+        sizes = {site: int(facts["rows"]) for site, facts in answers.items() if site not in refuses}
+        opening = Opening(plan, encoding, sizes, refuses)
+        opening.save(self.folder)
+        return opening
+
+    def admitted(self, sites: tuple[str, ...] | list[str]) -> None:
+        """Tell sites to begin; those that refuse, or are not there, take no part for now."""
+        assert self.opening is not None
+        opening = self.opening
+        proposal = {"study": self.study.content.decode()}
+        for _ in range(len(self.study.names)):  # whoever leaves changes the others' company
+            there, refuses = self.ask("propose", dict.fromkeys(sites, proposal))
+            company = {**opening.sizes, **dict.fromkeys([s for s in there if s not in opening.sizes], 1)}
+            facts = {**opening.facts(), "sizes": {s: n for s, n in company.items() if s not in refuses}}
+            ready, more = self.ask("begin", dict.fromkeys(there, facts))
+            refuses |= more
+            left = [site for site in refuses if site in opening.sizes]
+            for site in left:
+                opening.sizes.pop(site)
+            opening.sizes |= {site: int(found["rows"]) for site, found in ready.items()}
+            opening.refuses = {s: why for s, why in (opening.refuses | refuses).items() if s not in opening.sizes}
+            if not left:
+                break
+            sites = list(opening.sizes)
+        opening.save(self.folder)
+        self.journal.note("opened", sites=dict(opening.sizes), refuses=opening.refuses)
+
+    def latecomers(self, hub: Hub) -> None:
+        """Now and then, invite the sites that are not there; whoever comes takes part from the next round on."""
+        away = [name for name in self.study.names if name not in hub.sizes]
+        if not away or self.now() - self.invited < ASK_AGAIN:
+            return
+        self.invited = self.now()
+        self.admitted(away)
+        assert self.opening is not None
+        hub.sizes |= self.opening.sizes
+
+    def kept_open(
+        self, requests: Mapping[str, bytes], deadline: float, enough: int | None = None
+    ) -> tuple[Replies, Errors]:
+        """An exchange that tells a site that started anew to begin again, and then asks once more."""
+        replies, errors = self.plainly(requests, deadline, enough)
+        replies, troubles = apart(replies)
+        forgot = [site for site, words in troubles.items() if words == NOT_BEGUN]
+        if forgot and self.opening is not None:
+            there, _ = self.ask("propose", {key: {"study": self.study.content.decode()} for key in forgot})
+            ready, _ = self.ask("begin", dict.fromkeys(there, self.opening.facts()))
+            again, late = self.plainly({site: requests[site] for site in ready}, deadline)
+            again, more = apart(again)
+            replies |= again
+            troubles = {site: words for site, words in troubles.items() if site not in again} | late | more
+        return replies, errors | troubles
+
+
+def read(kind: Any, plain: Any, site: str, refuses: dict[str, list[str]]) -> Any:
+    """What a site said, in its own name; else it takes no part."""
+    try:
+        message = heard(kind, plain)
+        if message.silo != site:
+            raise Refused("forged", f"it speaks in the name of {message.silo!r}")
+        return message
+    except Refused as problem:
+        refuses[site] = [str(problem)]
+        return None
+
+
+def apart(replies: Replies) -> tuple[Replies, Errors]:
+    """Answers, and replies that say that something went wrong."""
+    good: Replies = {}
+    troubles: Errors = {}
+    for site, content in replies.items():
+        words = trouble_in(content)
+        if words is None:
+            good[site] = content
+        else:
+            troubles[site] = words
+    return good, troubles
+
+
+def trouble_in(content: bytes) -> str | None:
+    """What went wrong at a site, if that is what its reply says."""
+    try:
+        return words_of(read_header(content))
+    except Refused:
+        return None  # whoever looks at it next will refuse it
+
+
+def words_of(header: Header) -> str | None:
+    """The words of a reply that says that something went wrong."""
+    return str(header.facts.get("said", "an error"))[:300] if header.kind == "error" else None
+
+
+def run_in(folder: Path) -> str:
+    """The name of the run in a folder; a new one if there is none."""
+    path = folder / RUN
+    if not path.is_file():
+        write_whole(path, json.dumps({"run": secrets.token_hex(8)}))
+    return json.loads(path.read_text(encoding="utf-8"))["run"]

@@ -1,0 +1,101 @@
+"""A site's own table, read as the study says: the half of the intake that happens inside a silo.
+
+What leaves are the intake's messages (`data.intake.messages`) and nothing else; which rows are for testing is decided
+here, from the study's seed and the site's name.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from confrere.data.choose import options_of, with_derived
+from confrere.data.intake.encoding import Encoding
+from confrere.data.intake.layout import lay_out
+from confrere.data.intake.load import settle
+from confrere.data.intake.messages import Classes, Layout, Summary, Survey
+from confrere.data.intake.options import Options
+from confrere.data.intake.read import reading
+from confrere.data.intake.summary import own_lines, summarise
+from confrere.data.intake.survey import Plan, check_kinds, class_names, survey
+from confrere.data.intake.tidy import Raw, Table, Tidied, tidy
+from confrere.data.silo import PARTS, Silo
+from confrere.deploy.study import Deployed
+
+
+class OwnRows:
+    """The rows of one site, for one study."""
+
+    def __init__(self, study: Deployed, name: str, path: Path):
+        self.study, self.name, self.path = study, name, path
+
+    @cached_property
+    def raw(self) -> Raw:
+        """The table as it is on the disk, with derived columns."""
+        frame, commas = reading(self.path)
+        raw = Raw(self.name, frame, np.arange(frame.height), commas)
+        return with_derived(raw, self.study.choice(str(self.path)), self.study.names)
+
+    @cached_property
+    def options(self) -> Options:
+        """How the columns that this site has are read."""
+        choice, own = self.study.choice(str(self.path)), self.raw.frame.columns
+        here = lambda names: tuple(name for name in names if name in own)  # noqa: E731
+        given = {k: here(v) if k in ("drop", "categorical", "numeric") else v for k, v in choice.options.items()}
+        given["missing"] = {name: values for name, values in choice.options["missing"].items() if name in own}
+        if choice.features:
+            given["drop"] = (*given["drop"], *(n for n in own if n not in (*choice.features, choice.label)))
+        return options_of(replace(choice, features=(), options=given), [self.raw])
+
+    @cached_property
+    def tidied(self) -> Tidied:
+        """The table, tidied."""
+        return tidy(self.raw, self.options)[0]
+
+    def survey(self) -> Survey:
+        """The first message: which columns there are."""
+        return survey(self.tidied, self.options)
+
+    def classes(self, plan: Plan) -> Classes | None:
+        """The second: the names of the classes, if the label has some."""
+        check_kinds(self.tidied, plan)
+        return class_names(self.tidied, self.options) if plan.classes else None
+
+    def layout(self, plan: Plan) -> Layout:
+        """The third: levels and gaps."""
+        return lay_out(self.table_without_labels, plan, self.options)
+
+    @property
+    def table_without_labels(self) -> Table:
+        """The table before class numbers are agreed on."""
+        return Table(self.name, self.tidied.columns, self.tidied.kinds, np.zeros(len(self.tidied.label)))
+
+    def summaries(self, plan: Plan) -> tuple[Summary, Summary]:
+        """The last: what the encoding rests on, of all rows and of the training rows."""
+        table = self.table_without_labels
+        everything = np.ones(len(table), bool)
+        return tuple(summarise(table, plan, rows, self.options) for rows in (everything, self.part == 0))  # type: ignore[return-value]
+
+    @cached_property
+    def part(self) -> np.ndarray:
+        """Which part every row belongs to."""
+        return own_parts(len(self.tidied.label), self.study.said.study.test, self.study.said.study.seed, self.name)
+
+    def encoded(self, plan: Plan, encoding: Encoding) -> Silo:
+        """The rows as features."""
+        table = settle(self.tidied, encoding.label_names)
+        whole = self.own_encoding(plan, encoding)
+        return Silo(self.name, whole.rows(table.columns, len(table), self.name), table.y, self.part)
+
+    def own_encoding(self, plan: Plan, encoding: Encoding) -> Encoding:
+        """The encoding with this site's own means and scales, where none are shared."""
+        if self.options.scale != "silo":
+            return encoding
+        return encoding.with_own({self.name: own_lines(self.table_without_labels, plan, self.part == 0)})
+
+
+def own_parts(rows: int, test: float, seed: int, name: str) -> np.ndarray:
+    """A part for every row [rows]: a share of them, drawn by the site itself, is for testing."""
+    place = np.random.default_rng([abs(seed), *name.encode()]).permutation(rows)
+    return np.where(place < round(test * rows), PARTS.index("test"), 0).astype(np.int8)

@@ -1,0 +1,100 @@
+"""The hub's folder: who it is, and the studies that were asked for.
+
+hub.json                 the project, its host and port, and the fingerprint of its certificate authority
+studies/HASH/            a study and its run (see `conduct`); a file `stop` in it stops it
+ca/, kits/, requests/    certificates (see `engine.kits`)
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confrere.deploy.conduct import STUDY
+from confrere.deploy.journal import Journal, Line, read_journal
+from confrere.deploy.store import SAFE
+from confrere.deploy.study import Deployed, study_of
+from confrere.disk import write_whole
+
+HUB_FILE, STUDIES, STOP = "hub.json", "studies", "stop"
+OVER = ("finished", "stopped", "refused", "given up", "failed")
+
+
+class HubFile(NamedTuple):
+    """What the hub is."""
+
+    project: str
+    host: str
+    port: int
+    fingerprint: str
+
+
+def read_hub(hub: Path) -> HubFile:
+    """The hub in a folder."""
+    path = hub / HUB_FILE
+    if not path.is_file():
+        raise FileNotFoundError(f"{hub} holds no hub: `confrere hub init {hub}` makes one")
+    return HubFile(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def study_folder(hub: Path, hash: str) -> Path:
+    """The folder of a study."""
+    if not SAFE.fullmatch(hash):
+        raise ValueError(f"a study is named by its hash, not {hash!r}")
+    return hub / STUDIES / hash
+
+
+def want_study(hub: Path, study: Deployed) -> Path:
+    """Ask for a study: it is run as soon as the hub comes to it, or goes on where it stopped."""
+    folder = study_folder(hub, study.hash)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / STUDY, study.content)
+    (folder / STOP).unlink(missing_ok=True)
+    if is_over(folder):
+        Journal(folder, study.hash, "").note("asked again")
+    return folder
+
+
+def wanted_study(hub: Path, hash: str) -> Deployed:
+    """A study that was asked for."""
+    path = study_folder(hub, hash) / STUDY
+    if not path.is_file():
+        raise FileNotFoundError(f"the hub knows no study {hash[:12]}")
+    study = study_of(path.read_bytes(), path)
+    if study.hash != hash:
+        raise ValueError(f"{path} is not the study whose hash it is named after")
+    return study
+
+
+def known_studies(hub: Path) -> list[str]:
+    """The hashes of all studies, oldest first."""
+    place = hub / STUDIES
+    folders = [f for f in place.iterdir() if (f / STUDY).is_file()] if place.is_dir() else []
+    return [folder.name for folder in sorted(folders, key=lambda f: (f / STUDY).stat().st_mtime)]
+
+
+def find_study(hub: Path, beginning: str) -> str:
+    """The one study whose hash begins so."""
+    found = [hash for hash in known_studies(hub) if hash.startswith(beginning)]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} studies of the hub begin with {beginning!r}: `confrere status` lists them")
+    return found[0]
+
+
+def is_over(folder: Path) -> bool:
+    """Whether there is nothing to do for a study until somebody asks again."""
+    lines = read_journal(folder)
+    return bool(lines) and lines[-1]["event"] in OVER
+
+
+def standing(folder: Path) -> dict[str, Any]:
+    """Where a study stands, for people and programs."""
+    lines = read_journal(folder)
+    rounds = [line for line in lines if line["event"] == "round"]
+    opened: Line = next((line for line in reversed(lines) if line["event"] in ("opened", "refused")), {})
+    refused = sum(len(line.get("refused", ())) for line in lines if isinstance(line.get("refused"), list))
+    return {
+        "study": folder.name, "event": lines[-1]["event"] if lines else "waiting",
+        "round": rounds[-1]["round"] if rounds else 0, "sites": sorted(opened.get("sites", {})),
+        "refuses": opened.get("refuses", {}), "refused": refused,
+        "abandoned": sum(line["event"] == "abandoned" for line in lines), "last": lines[-1] if lines else None,
+    }  # fmt: skip

@@ -1,0 +1,48 @@
+"""The twin of a deployed study: the same on one machine, in the simulator, from all sites' tables.
+
+For rehearsals with made-up tables, and for the tests that hold the two to be the same.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from confrere.core import Tree
+from confrere.data.silos import Silos
+from confrere.deploy.opening import common_encoding, common_plan
+from confrere.deploy.rows import OwnRows
+from confrere.deploy.study import Deployed
+from confrere.history import History
+from confrere.simulate import simulate
+
+
+def twin_silos(study: Deployed, tables: Mapping[str, Path]) -> Silos:
+    """All sites' rows as silos, made from their messages."""
+    rows = {name: OwnRows(study, name, tables[name]) for name in study.names}
+    plan = common_plan([own.survey() for own in rows.values()], study)
+    classes = [own.classes(plan) for own in rows.values()]
+    sums = [own.summaries(plan) for own in rows.values()]
+    encoding = common_encoding(
+        plan, [c for c in classes if c is not None], [own.layout(plan) for own in rows.values()],
+        [everything for everything, _ in sums], [training for _, training in sums], study,
+    )  # fmt: skip
+    silos = tuple(own.encoded(plan, encoding) for own in rows.values())
+    return Silos(silos, encoding.features, encoding.label_names, "tables of sites", encoding=encoding)
+
+
+def simulated(study: Deployed, tables: Mapping[str, Path], active: np.ndarray | None = None) -> History:
+    """The run of a study in the simulator."""
+    silos = twin_silos(study, tables)
+    part = study.said.study
+    with jax.enable_x64(part.double):
+        model = study.model(silos.label_names is not None)
+        history = simulate(study.recipe(), model, silos, part.rounds, part.seed, active=active, metrics=())
+        jax.block_until_ready(history.models)
+    return history
+
+
+def model_at(history: History, site: str) -> Tree:
+    """A site's personal model in the simulator."""
+    return history.personal(history.names.index(site))

@@ -1,0 +1,162 @@
+"""Over NVIDIA FLARE, with real processes and mTLS on this machine: the simulator's models, whatever is killed."""
+
+import importlib.util
+import json
+import os
+
+import jax
+import numpy as np
+import pytest
+
+from tests.conftest import in_ci
+from tests.hospitals import SITES, study, tables
+
+if importlib.util.find_spec("nvflare") is None and not in_ci():
+    pytest.skip("NVIDIA FLARE is not installed (confrere[deploy])", allow_module_level=True)
+
+from confrere.deploy.engine.job import CONTROLLER, EXECUTOR
+from confrere.deploy.engine.kits import KitError, kit_of, name_in, site_install
+from confrere.deploy.stations import STOP, want_study
+from confrere.deploy.study import study_of
+from confrere.deploy.twin import model_at, simulated
+from tests.federation import Federation
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory):
+    made = Federation(tmp_path_factory.mktemp("federation"))
+    made.provision()
+    made.start("hub", *SITES)
+    yield made
+    made.stop()
+
+
+def furthest(federation, asked, names=SITES) -> float:
+    """The largest difference between the models at the sites and the simulator's."""
+    history = simulated(asked, tables(federation.sites))
+    worst = 0.0
+    for name in names:
+        found = federation.model(name, asked)
+        wanted = jax.tree.leaves_with_path(model_at(history, name))
+        assert found is not None
+        for path, leaf in wanted:
+            own = found["/".join(["0", *(str(step.key) for step in path)])]
+            assert own.dtype == leaf.dtype
+            worst = max(worst, float(np.abs(own - leaf).max() / max(1, np.abs(leaf).max())))
+    return worst
+
+
+THREE = (
+    (study("scaffold", more="double = true"), SITES),
+    (study("weight_erosion", "lr = 0.5, p_d = 0.05, batch = 8", 'user = "cedar"\ndouble = true'), ("cedar",)),
+    (study("fedavg", more="double = false"), SITES),
+)
+
+
+def test_three_studies_over_the_engine_end_with_the_simulators_models(federation):
+    studies = [asked for asked, _ in THREE]
+    for asked in studies:
+        federation.approve(asked)
+    found = federation.run(*studies)
+    assert [one["event"] for one in found] == ["finished"] * 3, found
+    assert [one["refused"] for one in found] == [0, 0, 0]
+    for asked, names in THREE:
+        assert furthest(federation, asked, names) < (1e-9 if asked.said.study.double else 1e-5)
+    assert federation.model("ash", THREE[1][0]) is None  # no site has another's finished model
+
+
+def test_a_study_that_nobody_approved_is_refused_by_all(federation):
+    [found] = federation.run(study("fedavg", "lr = 0.123"))
+    assert found["event"] == "refused"
+    assert set(found["refuses"]) == set(SITES)
+    assert all("has not approved" in why[0] for why in found["refuses"].values())
+
+
+def long_study(rounds: int):
+    """Long enough for something to happen meanwhile."""
+    text = study("scaffold", more="double = true").content.decode().replace("rounds = 10", f"rounds = {rounds}")
+    return study_of(text.encode())
+
+
+@pytest.mark.slow
+def test_a_job_process_that_is_killed_comes_back_and_changes_nothing(federation):
+    asked = long_study(400)
+    federation.approve(asked)
+    want_study(federation.hub, asked)
+    federation.wait_for_round(asked, 20)
+    federation.kill_job("birch")
+    [found] = federation.run(asked)
+    assert found["event"] == "finished"
+    rounds = [line for line in federation.lines(asked) if line["event"] == "round"]
+    assert [line["round"] for line in rounds] == list(range(1, 401))
+    active = np.array([[name in line["answered"] for name in SITES] for line in rounds])
+    history = simulated(asked, tables(federation.sites), active)
+    own = federation.model("birch", asked)
+    assert own is not None
+    np.testing.assert_allclose(own["0/w"], model_at(history, "birch")["w"], atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_host_that_is_killed_and_started_again_is_back_in_the_run(federation):
+    asked = long_study(1000)
+    federation.approve(asked)
+    want_study(federation.hub, asked)
+    federation.wait_for_round(asked, 20)
+    federation.processes["elm"].kill()  # its children end with it
+    federation.processes["elm"].wait()
+    federation.wait(lambda: any("elm" in line.get("errors", {}) for line in federation.lines(asked)[-5:]))
+    federation.start("elm")
+    away = len(federation.lines(asked))
+    federation.wait(lambda: any("elm" in line.get("answered", ()) for line in federation.lines(asked)[away:]))
+    numbers = [line["round"] for line in federation.lines(asked) if line["event"] == "round"]
+    assert numbers == list(range(1, len(numbers) + 1))
+    (federation.folder(asked) / STOP).touch()
+    federation.wait(lambda: federation.lines(asked)[-1]["event"] in ("stopped", "finished"))
+
+
+def test_no_role_may_bring_code_and_no_class_but_ours_is_allowed(federation):
+    kits = {"hub": kit_of(federation.hub / "kits", "localhost")}
+    kits |= {name: kit_of(place / "kit", name) for name, place in federation.sites.items()}
+    for who, kit in kits.items():
+        rights = json.loads((kit / "local" / "authorization.json").read_text())["permissions"]
+        assert {role: allowed["byoc"] for role, allowed in rights.items()} == dict.fromkeys(
+            ("project_admin", "org_admin", "lead", "member"), "none"
+        )
+        assert all(allowed["shell_commands"] == "none" for allowed in rights.values())
+        settings = json.loads((kit / "local" / "resources.json").read_text())
+        assert settings["class_list_enforcement_mode"] == "enforce"
+        assert settings["class_allow_list"] == [CONTROLLER if who == "hub" else EXECUTOR]
+        if who != "hub":
+            assert settings["allow_log_streaming"] is False
+            assert "site_log_streamer" not in {part["id"] for part in settings["components"]}
+
+
+def test_private_keys_stay_with_their_owners(federation):
+    at_hub = {path.name for path in federation.hub.rglob("*.key")}
+    assert not at_hub & {f"{name}.key" for name in SITES}
+    for name, place in federation.sites.items():
+        keys = list(place.rglob("*.key"))
+        assert keys
+        assert all(os.stat(key).st_mode & 0o077 == 0 for key in keys), name
+    assert federation.hub.stat().st_mode & 0o077 == 0
+
+
+def test_a_certificate_of_another_authority_is_not_installed(federation, tmp_path):
+    place = federation.sites["ash"]
+    before = kit_of(place / "kit", "ash")
+    wrong = "SHA256:" + ":".join(["00"] * 32)
+    copy = tmp_path / "ash"
+    copy.mkdir()
+    for file in ("ash", "ash.yaml"):
+        (copy / file).symlink_to(place / file)
+    with pytest.raises(KitError, match=r"(?i)fingerprint"):
+        site_install(copy, "ash", federation.hub / "requests" / "ash.signed.zip", wrong)
+    assert before.is_dir()
+
+
+def test_a_request_that_is_no_sites_is_refused(federation, tmp_path):
+    with pytest.raises(KitError, match="is no site's"):
+        name_in(federation.hub / "localhost" / "localhost.request.zip")
+    (tmp_path / "x.request.zip").write_bytes(b"nothing")
+    with pytest.raises(KitError, match="is no request"):
+        name_in(tmp_path / "x.request.zip")

@@ -1,0 +1,263 @@
+"""A whole study over bytes: from tables and approvals to models that stay at their sites."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from confrere.deploy.conduct import Refusal
+from confrere.deploy.desk import Desk
+from confrere.deploy.exchange import InProcess
+from confrere.deploy.policy import read_policy
+from confrere.deploy.twin import model_at, simulated, twin_silos
+from confrere.deploy.wire import Header, pack, read_header
+from confrere.saved import load_model
+from confrere.testing import gap
+from tests.hospitals import SITES, approve, conduct, make_sites, study, tables
+
+
+@pytest.fixture(autouse=True)
+def precision_as_before():
+    before = jax.config.jax_enable_x64
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture
+def places(tmp_path):
+    return make_sites(tmp_path)
+
+
+def kept_models(places, asked) -> dict:
+    found = {}
+    for name, place in places.items():
+        for folder in (place / "state").glob(f"{asked.hash[:16]}-*/model"):
+            found[name] = load_model(folder)
+    return found
+
+
+def test_a_study_from_tables_ends_with_the_simulators_models(places, tmp_path):
+    asked = study("scaffold", more="double = true")
+    approve(places, asked)
+    line = conduct(places, asked, tmp_path / "hub").whole()
+    assert line["event"] == "finished"
+    models = kept_models(places, asked)
+    history = simulated(asked, tables(places))
+    assert set(models) == set(SITES)
+    for name, saved in models.items():
+        assert gap(model_at(history, name), saved.model.params) < 1e-9
+    assert set(line["metrics"]) == set(SITES)
+    assert {"loss", "accuracy", "log_loss"} <= set(line["metrics"]["ash"])
+
+
+def test_the_features_are_those_of_silos_from_tables(places):
+    asked = study(data="min_level = 5")
+    silos = twin_silos(asked, tables(places))
+    assert set(silos.feature_names) == {"age", "dose", "dose=missing", "ward=A", "ward=B", "ward=C"}
+    train = np.concatenate([silo.rows("train")[0] for silo in silos.silos])
+    np.testing.assert_allclose(train[:, silos.feature_names.index("age")].std(), 1)
+    assert [silo.count("test") for silo in silos.silos] == [15] * 4
+
+
+def test_only_the_users_site_gets_the_finished_model_of_its_user(places, tmp_path):
+    asked = study("weight_erosion", "lr = 0.5", 'user = "cedar"')
+    approve(places, asked)
+    conduct(places, asked, tmp_path / "hub").whole()
+    models = kept_models(places, asked)
+    assert set(models) == {"cedar"}
+    assert gap(model_at(simulated(asked, tables(places)), "cedar"), models["cedar"].model.params) < 1e-5
+    predicted = models["cedar"].model.predict(places["cedar"] / "patients.csv")
+    assert set(predicted) <= {"yes", "no"}
+
+
+def test_without_approvals_nothing_leaves_but_that(places, tmp_path):
+    asked = study()
+    run = conduct(places, asked, tmp_path / "hub")
+    with pytest.raises(Refusal, match=r"ash: its operator has not approved this study: confrere site approve"):
+        run.whole()
+    assert read_policy(places["ash"]).proposals().keys() == {asked.hash}
+    assert not (places["ash"] / "state").exists()
+
+
+def test_who_refuses_is_told_with_its_reason_and_the_others_go_on(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    file = places["elm"] / "site.toml"
+    file.write_text(file.read_text() + "max_rounds = 5\n")
+    run = conduct(places, asked, tmp_path / "hub")
+    run.whole()
+    opened = next(line for line in run.journal.lines() if line["event"] == "opened")
+    assert opened["refuses"] == {"elm": ["10 rounds are more than the 5 that this site allows"]}
+    assert set(opened["sites"]) == {"ash", "birch", "cedar"}
+
+
+def test_a_site_in_too_small_a_company_leaves_and_so_may_the_next(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    for name, policy in {"elm": "max_rounds = 5\n", "cedar": "min_others = 3\n"}.items():
+        file = places[name] / "site.toml"
+        file.write_text(file.read_text() + policy)
+    run = conduct(places, asked, tmp_path / "hub")
+    with pytest.raises(Refusal, match="ash: 1 other site take part, and this site wants 2 at least"):
+        run.whole()
+
+
+def test_an_approval_that_is_withdrawn_counts_at_once(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    run = conduct(places, asked, tmp_path / "hub")
+    lines: list[dict] = []
+
+    def watch(line):
+        lines.append(line)
+        if line["round"] == 4:
+            read_policy(places["elm"]).withdraw(asked.hash)
+
+    run.whole(watch)
+    assert "elm" in lines[3]["answered"]
+    assert "elm" not in lines[4]["answered"]
+    assert lines[4]["errors"]["elm"] == "its operator has withdrawn the approval"
+
+
+def test_no_more_bytes_leave_than_the_site_allows(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    file = places["elm"] / "site.toml"
+    file.write_text(file.read_text() + "max_bytes = 6000\n")
+    run = conduct(places, asked, tmp_path / "hub")
+    run.whole()
+    rounds = [line for line in run.journal.lines() if line["event"] == "round"]
+    assert "elm" in rounds[0]["answered"]
+    assert rounds[-1]["errors"]["elm"] == "the bytes of this run are more than this site allows"
+
+
+def test_metrics_that_are_not_allowed_stay(places, tmp_path):
+    file = places["elm"] / "site.toml"
+    file.write_text(file.read_text() + 'metrics = ["accuracy"]\n')
+    file = places["ash"] / "site.toml"
+    file.write_text(file.read_text() + "min_group = 5000\n")
+    asked = study(data="min_level = 5000")
+    approve(places, asked)
+    with pytest.raises(Refusal, match="no feature is left"):
+        conduct(places, asked, tmp_path / "nobody").whole()
+    file.write_text(file.read_text().replace("min_group = 5000", "min_group = 16"))
+    asked = study(data="min_level = 16", more="double = false")
+    approve(places, asked)
+    line = conduct(places, asked, tmp_path / "hub").whole()
+    assert set(line["metrics"]["elm"]) == {"accuracy"}
+    assert set(line["metrics"]["ash"]) == {"loss"}  # 45 training rows, but only 15 for testing
+
+
+def test_a_site_process_that_starts_anew_is_told_to_begin_and_goes_on(places, tmp_path):
+    asked = study("scaffold", more="double = true")
+    approve(places, asked)
+    run = conduct(places, asked, tmp_path / "hub")
+    lines: list[dict] = []
+
+    def watch(line):
+        lines.append(line)
+        if line["round"] in (3, 6):
+            run.plainly.answers["birch"] = Desk(places["birch"]).answer
+
+    run.whole(watch)
+    assert all(line["answered"] == list(SITES) for line in lines)
+    history = simulated(asked, tables(places))
+    assert gap(model_at(history, "birch"), kept_models(places, asked)["birch"].model.params) < 1e-9
+
+
+def test_a_hub_that_starts_anew_goes_on_with_the_same_features(places, tmp_path):
+    asked = study("scaffold", more="double = true")
+    approve(places, asked)
+    lines: list[dict] = []
+    stopped = conduct(places, asked, tmp_path / "hub").whole(
+        lines.append, stop=lambda: "stopped" if len(lines) == 4 else None
+    )
+    assert stopped["event"] == "stopped"
+    again = conduct(places, asked, tmp_path / "hub")
+    assert again.whole(lines.append)["event"] == "finished"
+    assert [line["round"] for line in lines] == list(range(1, 11))
+    history = simulated(asked, tables(places))
+    assert gap(model_at(history, "ash"), kept_models(places, asked)["ash"].model.params) < 1e-9
+
+
+def test_a_site_that_comes_late_takes_part_from_then_on(places, tmp_path):
+    asked = study("scaffold", more="double = true")
+    approve(places, asked)
+    run = conduct(places, asked, tmp_path / "hub")
+    run.plainly = InProcess({name: answer for name, answer in run.plainly.answers.items() if name != "elm"})
+    clock = iter(range(0, 1000, 100))
+    run.now = lambda: float(next(clock))
+    lines: list[dict] = []
+
+    def watch(line):
+        lines.append(line)
+        if line["round"] == 4:
+            run.plainly.answers["elm"] = Desk(places["elm"]).answer
+
+    run.whole(watch)
+    assert [("elm" in line["answered"]) for line in lines] == [False] * 5 + [True] * 5
+    assert set(kept_models(places, asked)) == set(SITES)
+
+
+def test_what_goes_wrong_at_a_site_is_told_in_few_words_and_no_cell_leaves(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    table = places["elm"] / "patients.csv"
+    table.write_text(table.read_text().replace("age,", "age,", 1) + "secret-cell-17,1.0,A,yes\n")
+    run = conduct(places, asked, tmp_path / "hub")
+    run.whole()
+    text = (tmp_path / "hub" / "journal.jsonl").read_text() + (tmp_path / "hub" / "opening.json").read_text()
+    assert "secret-cell-17" not in text
+    assert str(tmp_path) not in text
+    assert "an error of its own; its log says more" in text
+
+
+def test_only_names_kinds_counts_and_sums_cross_before_round_one(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    run = conduct(places, asked, tmp_path / "hub")
+    sent: list[dict] = []
+    inner = run.plainly
+
+    def listen(requests, deadline, enough=None):
+        replies, errors = inner(requests, deadline, enough)
+        sent.extend(dict(read_header(content).facts) for content in replies.values() if read_header(content).round == 0)
+        return replies, errors
+
+    run.plainly = listen
+    run.whole()
+    assert {key for facts in sent for key in facts} == {
+        "survey", "classes", "layout", "everything", "training", "rows", "test",
+    }  # fmt: skip
+    rows = {
+        line.split(",")[0]
+        for place in places.values()
+        for line in (place / "patients.csv").read_text().split("\n")[1:-1]
+    }
+    numbers = set(json.dumps(sent).replace("[", ",").replace("]", ",").replace(" ", "").split(","))
+    assert not rows & numbers
+
+
+def test_a_study_whose_hash_is_not_its_own_is_forged(places):
+    desk = Desk(places["ash"])
+    asked = study()
+    approve(places, asked)
+    forged = pack(Header("propose", asked.hash, "ab" * 8, 0, "ash", 1, {"study": asked.content.decode() + "\n"}))
+    header = read_header(desk.answer(forged))
+    assert (header.kind, header.facts["why"]) == ("error", "forged")
+    unknown = pack(Header("rows", asked.hash, "ab" * 8, 0, "ash", 1))
+    assert read_header(desk.answer(unknown)).facts["why"] == "not expected"
+    assert read_header(desk.answer(b"nonsense")).facts["why"] == "unreadable"
+
+
+def test_scales_of_its_own_need_no_sums(places, tmp_path):
+    asked = study("fedavg", more="double = true", data='scale = "silo"')
+    for place in places.values():
+        file = place / "site.toml"
+        file.write_text(file.read_text() + "share_sums = false\n")
+    approve(places, asked)
+    line = conduct(places, asked, tmp_path / "hub").whole()
+    assert line["event"] == "finished"
+    history = simulated(asked, tables(places))
+    assert gap(model_at(history, "elm"), kept_models(places, asked)["elm"].model.params) < 1e-9
