@@ -152,7 +152,9 @@ def test_projected_steps_stay_within_the_ball(p, x64):
         assert p.objective(other) >= p.objective(h.W) - 1e-12
 
 
-@pytest.mark.parametrize("name", ["fedgd", "fedsgd", "fedrelax", "async", "nesterov", "chebyshev", "fedavg", "lasso"])
+@pytest.mark.parametrize(
+    "name", ["fedgd", "fedsgd", "fedrelax", "async", "nesterov", "chebyshev", "fedavg", "lasso", "faulty"]
+)
 def test_every_loop_stops_by_every_rule_that_it_has(name, p, x64):
     nets, lr = cf.networks, 0.3 / top(p)
     lasso = GTVMin(p.network, p.quadratic, alpha=0.2, penalty="norm")
@@ -165,12 +167,15 @@ def test_every_loop_stops_by_every_rule_that_it_has(name, p, x64):
         "chebyshev": lambda **how: nets.accelerated_fedgd(p, method="chebyshev", **how),
         "fedavg": lambda **how: nets.fedavg(p, eta=0.05, **how),
         "lasso": lambda **how: nets.network_lasso(lasso, **how),
+        "faulty": lambda **how: nets.faulty_fedgd(p, lr=lr, nodes=0.1, **how),
     }[name]
     full = run(iterations=150)
     assert full.objective.shape == (150,)
     h = run(iterations=150, stop=nets.fixed_count(7))
     assert h.iterations == 7
     np.testing.assert_allclose(h.objective, full.objective[:7], rtol=1e-12)
+    if name == "faulty":
+        np.testing.assert_allclose(h.perturbation, full.perturbation[:7], rtol=1e-12)
     h = run(iterations=150, stop=nets.decrease(1e-4))
     assert h.iterations == np.flatnonzero(-np.diff(full.objective) < 1e-4)[0] + 2
     if name == "lasso":

@@ -14,21 +14,22 @@ import numpy as np
 from confrere.checks import check_share
 from confrere.core import Tree
 from confrere.networks.kinds import quadratic_of
-from confrere.networks.loops import loop, rates
+from confrere.networks.loops import Stop, finished, loop, rates, rule_of
 from confrere.networks.problem import GTVMin
 from confrere.networks.terms import QUADRATIC, Terms, smooth_both
 
 
 class Faulty(NamedTuple):
-    """Models W [n, d], the objective after every iteration, and the norms of the perturbations [iterations]."""
+    """Models W [n, d], the objective after every iteration, the norms of the perturbations, and how many there were."""
 
     W: np.ndarray
-    objective: np.ndarray
-    perturbation: np.ndarray
+    objective: np.ndarray  # [iterations]
+    perturbation: np.ndarray  # [iterations]
+    iterations: int
 
 
-@functools.partial(jax.jit, static_argnames=("iterations",))
-def perturbed(terms: Terms, ends, weight, W, lr, links, nodes, key, iterations: int):
+@functools.partial(jax.jit, static_argnames=("iterations", "stop"))
+def perturbed(terms: Terms, ends, weight, W, lr, links, nodes, key, tol, iterations: int, stop: str | None):
     """Steps of which links and nodes fail at random."""
     i, j = ends
 
@@ -43,10 +44,9 @@ def perturbed(terms: Terms, ends, weight, W, lr, links, nodes, key, iterations: 
         value, after = smooth_both(QUADRATIC, terms, new)
         return (new, after, sizes.at[k].set(jnp.sqrt(jnp.sum((new - exact) ** 2)))), value, after
 
-    (W, _, sizes), seen, _ = loop(
-        step, (W, smooth_both(QUADRATIC, terms, W)[1], jnp.zeros_like(lr)), iterations, None, 0.0
-    )
-    return W, sizes, seen
+    begin = W, smooth_both(QUADRATIC, terms, W)[1], jnp.zeros_like(lr)
+    (W, _, sizes), seen, count = loop(step, begin, iterations, stop, tol)
+    return W, sizes, seen, count
 
 
 def faulty_fedgd(
@@ -57,8 +57,12 @@ def faulty_fedgd(
     iterations: int = 1000,
     seed: int = 0,
     start: Tree = None,
+    stop: Stop | None = None,
 ) -> Faulty:
     """FedGD in which every link and every node fails with some probability in each iteration.
+
+    Where most links or nodes fail, an iteration may lower the objective by little long before the end, or raise it:
+    `stop=decrease(tol)` ends there, `small_gradient(tol)` does not.
 
     >>> import confrere as cf
     >>> net = cf.networks.Network.from_edges([(0, 1)])
@@ -71,6 +75,8 @@ def faulty_fedgd(
     dtype = jnp.result_type(float)
     steps = jnp.asarray(rates(lr, iterations), dtype)
     ends, weight = tuple(map(jnp.asarray, p.network.edges.T)), jnp.asarray(p.network.weights, dtype)
-    found = perturbed(p.terms(), ends, weight, p.start(start), steps, links, nodes, jax.random.key(seed), iterations)
-    W, sizes, seen = found
-    return Faulty(np.asarray(W), np.asarray(seen), np.asarray(sizes))
+    key, (what, tol) = jax.random.key(seed), rule_of(stop)
+    given = p.terms(), ends, weight, p.start(start), steps, links, nodes, key, tol
+    W, sizes, seen, count = perturbed(*given, iterations, what)
+    run = finished(W, seen, count)
+    return Faulty(run.W, run.objective, np.asarray(sizes)[: run.iterations], run.iterations)
