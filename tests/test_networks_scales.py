@@ -88,6 +88,16 @@ def test_what_begins_in_single_precision_ends_the_same_in_other_units(monkeypatc
     np.testing.assert_allclose(p.solve(1e-12) * UNITS, alike.closed_form(), atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e100])
+@pytest.mark.parametrize("small", [0, 20_000])
+def test_labels_in_any_units_give_models_in_the_same(monkeypatch, unit, small):
+    monkeypatch.setattr(solve, "SMALL", small)
+    X, y = rows_of(6)
+    wanted = GTVMin(connected(6), alpha=1.0, X=X, y=y).closed_form()
+    found = GTVMin(connected(6), alpha=1.0, X=X, y=[unit * b for b in y]).solve(1e-11)
+    np.testing.assert_allclose(found / unit, wanted, atol=1e-9)
+
+
 def test_two_components_of_a_large_coupling_have_a_model_each():
     X, y = rows_of(6)
     p = GTVMin(Network.from_edges([(0, 1), (1, 2), (3, 4), (4, 5)]), alpha=1e9, X=X, y=y)

@@ -70,6 +70,8 @@ def solution(
     """The minimiser of least norm [n, d], in double precision; `system(dtype)` is the left side."""
     scale, order = scales_of(quadratic.Q), order_of(network)
     b = (quadratic.q if order is None else quadratic.q[order]) * (-scale / 2)
+    unit = float(np.abs(b).max()) or 1.0  # squares of very small labels would be 0
+    b = b / unit
     W: np.ndarray | None = None
     after, iterations, left = float(b.any()), 0, np.nan
     for dtype, again in ((jnp.float32, 2), (jnp.float64, 1)) if b.size > SMALL else ((jnp.float64, 1),):
@@ -86,7 +88,7 @@ def solution(
             W, after = None, float(b.any())
     if not after <= tol:
         raise not_reached(iterations, left, tol)
-    W = np.zeros(b.shape) if W is None else W * scale
+    W = np.zeros(b.shape) if W is None else W * scale * unit
     if order is not None:
         W[order] = W.copy()
     return least_norm(W, quadratic, network, coupling)

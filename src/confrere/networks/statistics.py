@@ -112,12 +112,12 @@ def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
             count = "none" if given is None else len(given)
             raise ValueError(f"{name} must have the rows of {n} nodes, not {count}: one array per node of the network")
     X, y = (np.asarray(a) if hasattr(a, "shape") else a for a in (X, y))
-    if isinstance(X, np.ndarray) and X.ndim == 3 and isinstance(y, np.ndarray) and y.shape == X.shape[:2]:
+    if isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] and isinstance(y, np.ndarray) and y.shape == X.shape[:2]:
         check_finite(X, y)
         return X, y
     features = [np.shape(a)[1] for a in X if a is not None and np.ndim(a) == 2]
-    if not features:
-        raise ValueError("X must have a matrix [m_i, d] for at least one node")
+    if not features or not features[0]:
+        raise ValueError("X must have a matrix [m_i, d] with at least one feature for at least one node")
     pairs = [one_block(i, a, b, features[0]) for i, (a, b) in enumerate(zip(X, y, strict=True))]
     return [a for a, _ in pairs], [b for _, b in pairs]
 
@@ -145,6 +145,18 @@ def check_finite(X: np.ndarray, y: np.ndarray) -> None:
 
 def statistics(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> Quadratic:
     """The sufficient statistics of every node's rows, as `row_blocks` gives them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = sums_of_squares(X, y)
+    if not np.isfinite(sum(float(a.sum()) for a in found)):
+        broken = ~(np.isfinite(found.Q).all(axis=(1, 2)) & np.isfinite(found.q).all(axis=1) & np.isfinite(found.c))
+        if broken.any():
+            i = int(broken.argmax())
+            raise ValueError(f"node {i} has values whose squares are too large for a number: give them in other units")
+    return found
+
+
+def sums_of_squares(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> Quadratic:
+    """The same, whatever becomes too large."""
     n, d = len(X), X[0].shape[1]
     Q, q, c = np.zeros((n, d, d)), np.zeros((n, d)), np.zeros(n)
     if isinstance(X, np.ndarray) and isinstance(y, np.ndarray):
