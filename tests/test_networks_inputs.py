@@ -32,7 +32,7 @@ def of_trees(penalty):
 TREES = {"a": np.zeros((3, 2)), "b": np.zeros(3)}
 
 REFUSED = {
-    "no feature": (lambda: GTVMin(NET, alpha=1.0, X=[np.zeros((2, 0))] * 3, y=[[0.0, 1.0]] * 3), "at least one feature"),
+    "no feature": (lambda: GTVMin(NET, alpha=1.0, X=[np.zeros((2, 0))] * 3, y=[[0.0, 1]] * 3), "at least one feature"),
     "no stacked": (lambda: GTVMin(NET, alpha=1.0, X=np.zeros((3, 2, 0)), y=np.zeros((3, 2))), "at least one feature"),
     "labels": (lambda: GTVMin(NET, alpha=1.0, X=[[[1.0]]] * 3, y=[[1.0], [1e200], [0.0]]), "node 1 .*other units"),
     "Q nan": (lambda: quadratic(with_node(1, [[1.0, np.nan], [np.nan, 1.0]])), "Q of node 1 has a value that is not"),

@@ -112,7 +112,8 @@ def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
             count = "none" if given is None else len(given)
             raise ValueError(f"{name} must have the rows of {n} nodes, not {count}: one array per node of the network")
     X, y = (np.asarray(a) if hasattr(a, "shape") else a for a in (X, y))
-    if isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] and isinstance(y, np.ndarray) and y.shape == X.shape[:2]:
+    stacked = isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] > 0
+    if stacked and isinstance(y, np.ndarray) and y.shape == X.shape[:2]:
         check_finite(X, y)
         return X, y
     features = [np.shape(a)[1] for a in X if a is not None and np.ndim(a) == 2]
