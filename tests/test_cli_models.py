@@ -251,7 +251,7 @@ def test_train_refuses_a_network_where_there_is_none(tmp_path, capsys):
 def test_train_hands_on_how_frequent_the_second_class_is(monkeypatch):
     monkeypatch.setattr(cf, "personalise", lambda *_, **asked: asked)
     silos = cf.Silos.from_table(table(), label="ill", silo="clinic")
-    assert personal_answer(silos, "a", "auto", "linear", 0.4, 0, None)["prevalence"] == 0.4
+    assert personal_answer(silos, "a", "auto", "linear", 0.4, None, 0, None)["prevalence"] == 0.4
     assert decided("auto", "mlp", 0.4) == {"model": "mlp", "prevalence": "0.4"}
     assert "prevalence" in inspect.signature(train).parameters
 
