@@ -23,6 +23,7 @@ from confrere.cli import (
     reproduce,
     reproduce_book,
     reproduce_waffle,
+    rewards,
     select,
     similarity,
     site,
@@ -102,6 +103,9 @@ app.command("run", rich_help_panel=STUDIES, epilog="Example: confrere run study.
 app.command("resume", rich_help_panel=STUDIES, epilog="Example: confrere resume my-run")(compare.resume)
 app.command("report", rich_help_panel=STUDIES, epilog="Example: confrere report my-run --user north --out north.html")(
     report.report
+)
+app.command("rewards", rich_help_panel=STUDIES, epilog="Example: confrere rewards my-run --user north --budget 1000")(
+    rewards.rewards
 )
 app.add_typer(hub.app, name="hub", rich_help_panel=SITES)
 app.add_typer(site.app, name="site", rich_help_panel=SITES)

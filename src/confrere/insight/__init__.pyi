@@ -1,4 +1,4 @@
-from .credit import Dilution, Ledger, Shapley, dilution, rewards, shapley
+from .credit import Dilution, Ledger, Shapley, dilution, free_rider, rewards, shapley
 from .explanations import Disagreement, Why, disagreement, why
 from .quality import (
     Difference,
@@ -47,6 +47,7 @@ __all__ = [
     "disagreement",
     "feedback",
     "findings",
+    "free_rider",
     "harmful_rows",
     "label_suspects",
     "planar",

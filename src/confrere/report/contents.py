@@ -204,6 +204,32 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Credited:
+    """What one silo did for the user, what it was worth, and its share of a reward by scheme, in per cent."""
+
+    silo: str
+    rows: int
+    rounds: str
+    weight: float
+    bytes_up: int
+    ndoye: str
+    influence: str
+    shapley: str
+    value: Estimate
+    paid: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Credit:
+    """Who deserves credit? Without lines, the words say why there are none."""
+
+    lines: tuple[Credited, ...]
+    words: tuple[str, ...]
+    small: str
+    weight: str = "weight"
+
+
+@dataclass(frozen=True)
 class Hospital:
     """All that the report says about one user."""
 
@@ -217,6 +243,7 @@ class Hospital:
     without_groups: str  # why there are none; empty if there are
     sureness: Sureness
     cost: Cost
+    credit: Credit
     curves: tuple[Curve, ...]
     model_hash: str
     similar: Similar | None = None

@@ -15,6 +15,7 @@ from confrere.data.silos import Silos
 from confrere.insight.similarity import Similarity
 from confrere.report.contents import Contents, Curve, Engineer, Grouping, Hospital
 from confrere.report.costs import cost_of
+from confrere.report.credit import credited
 from confrere.report.grouping import chosen_columns, columns_of_test_rows, grouping, meant
 from confrere.report.helping import helped, main_algorithm
 from confrere.report.learning import learned, trained_alone
@@ -155,7 +156,8 @@ def hospital(
     return Hospital(
         answer.user, answer.algorithm, (*notes, *answer.advice), helped(result, answer.user, main, at),
         listened(answer), learned(answer.model, by_itself, silos, user, meanings, label), groupings, without, sure,
-        cost_of(answer, result, main), curves_of(result, answer.user), model_hash(answer.model), similar(alike, user),
+        cost_of(answer, result, main), credited(silos, user, answer, result), curves_of(result, answer.user),
+        model_hash(answer.model), similar(alike, user),
     )  # fmt: skip
 
 

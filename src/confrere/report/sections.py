@@ -7,6 +7,7 @@ from confrere.answers.answer import RELEVANT
 from confrere.report import figures, html
 from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping, Help, Hospital
 from confrere.report.costs import size
+from confrere.report.credit import credit
 from confrere.report.figures import Row, style_of
 from confrere.report.helping import CALIBRATION, TOLD
 from confrere.report.likeness import likeness
@@ -50,6 +51,7 @@ def questions(contents: Contents, hospital: Hospital, level: int) -> str:
             f"Who is like {name}, in what sense, and what does it rest on?",
             likeness(contents.resemblance, hospital.similar, name),
         ),
+        ("Who deserves credit?", credit(hospital.name, hospital.credit)),
     )
     notes = html.paragraphs(hospital.notes, "note")
     return notes + "".join(

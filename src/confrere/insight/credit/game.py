@@ -92,12 +92,15 @@ def optima(silos: Silos, model: Model, l2: float, X: np.ndarray, y: np.ndarray) 
     def losses_of(member: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
             data = linear_rows(silos, model, l2, "shapley (without a recipe)")
-            dtype = data.rows.X.dtype
-            ones = jnp.ones((len(y), 1), dtype)
+            dtype, length = data.rows.X.dtype, max(len(silo.y) for silo in silos.silos)  # the same for every user
+            ones = np.ones((len(y), 1))
+            padded = lambda a: jnp.asarray(np.pad(a, [(0, length - len(y))] + [(0, 0)] * (a.ndim - 1)))  # noqa: E731
             test = Rows(
-                jnp.concatenate([jnp.asarray(X, dtype), ones], axis=1), jnp.asarray(y, data.rows.y.dtype), ones[:, 0]
-            )
-            return np.asarray(_optima(data.rows, test, jnp.asarray(data.penalty), jnp.asarray(member), model.task))
+                padded(np.concatenate([X, ones], axis=1).astype(dtype)), padded(np.asarray(y, data.rows.y.dtype)),
+                padded(ones[:, 0].astype(dtype)),
+            )  # fmt: skip
+            found = _optima(data.rows, test, jnp.asarray(data.penalty), jnp.asarray(member), model.task)
+            return np.asarray(found)[:, : len(y)]
 
     return losses_of
 

@@ -117,7 +117,7 @@ def joined_in(
 
 def by_exchange(answer: Answer, silos: Silos) -> Joined:
     """What is counted of evidence-weighted borrowing, from what the answer says was sent: no run has to be repeated."""
-    sent = [entry for entry in answer.shared if answer.user in entry.why and entry.silo in silos.names]
+    sent = [entry for entry in answer.shared if "borrow" in entry.why and entry.silo in silos.names]
     numbers = np.array([sum(e.count for e in sent if e.silo == name) for name in silos.names])
     joined = np.where(numbers > 0, EVIDENCE_ROUNDS, 0)
     weight = np.array([answer.weights.get(name, np.nan) for name in silos.names])
