@@ -1,4 +1,4 @@
-"""`confrere rewards` on the folder of a run, and the question of its report who deserves credit: the same numbers in both."""
+"""`confrere rewards` on the folder of a run, and the same numbers in the report: who deserves credit?"""
 
 import json
 

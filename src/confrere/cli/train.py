@@ -32,7 +32,7 @@ def train(
         typer.Option(
             min=0,
             max=1,
-            help="Silos withdraw of whose model less than this share is sure to come from others (not with auto).",
+            help="Silos withdraw unless at least this share of any model is sure to come from others (not auto).",
             show_default=False,
         ),
     ] = None,
