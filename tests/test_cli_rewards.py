@@ -27,7 +27,9 @@ def told(place):
     return json.loads(done.stdout)["a"]
 
 
-def test_json_has_a_line_per_silo_and_what_every_scheme_pays(told):
+def test_json_has_a_line_per_silo_and_what_every_scheme_pays_and_the_report_the_same_values(place, told):
+    page = (place / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Who deserves credit?" in page
     assert told["budget"] == 100
     assert "a" not in told["accounts"]
     assert told["run"]["algorithm"] == "fedsgd"
@@ -38,9 +40,11 @@ def test_json_has_a_line_per_silo_and_what_every_scheme_pays(told):
     for account in told["accounts"].values():
         assert account["rounds"] == told["run"]["rounds"]
         assert account["shapley"]["low"] <= account["shapley"]["value"] <= account["shapley"]["high"]
+        assert f"{account['shapley']['value']:+.4f}" in page
 
 
-def test_one_scheme_can_be_asked_for_and_is_told_in_words(place, told):
+@pytest.mark.slow
+def test_one_scheme_can_be_asked_for_and_is_told_in_words(place):
     done = confrere("rewards", "run", "--user", "a", "--budget", "100", "--scheme", "rows", cwd=place)
     assert done.returncode == 0, done.stderr
     assert "Who deserves credit for the model of a?" in done.stdout
@@ -48,13 +52,7 @@ def test_one_scheme_can_be_asked_for_and_is_told_in_words(place, told):
     assert "shapley:" not in done.stdout
 
 
-def test_the_report_answers_who_deserves_credit_with_the_same_numbers(place, told):
-    page = (place / "run" / "report.html").read_text(encoding="utf-8")
-    assert "Who deserves credit?" in page
-    for account in told["accounts"].values():
-        assert f"{account['shapley']['value']:+.4f}" in page
-
-
+@pytest.mark.slow
 def test_what_is_not_there_is_said(place):
     done = confrere("rewards", "run", "--user", "nowhere", cwd=place)
     assert done.returncode == 1

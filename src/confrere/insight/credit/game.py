@@ -93,16 +93,18 @@ def optima(silos: Silos, model: Model, l2: float, X: np.ndarray, y: np.ndarray) 
         with jax.enable_x64(True):
             data = linear_rows(silos, model, l2, "shapley (without a recipe)")
             dtype, length = data.rows.X.dtype, max(len(silo.y) for silo in silos.silos)  # the same for every user
-            ones = np.ones((len(y), 1))
-            padded = lambda a: jnp.asarray(np.pad(a, [(0, length - len(y))] + [(0, 0)] * (a.ndim - 1)))  # noqa: E731
-            test = Rows(
-                padded(np.concatenate([X, ones], axis=1).astype(dtype)), padded(np.asarray(y, data.rows.y.dtype)),
-                padded(ones[:, 0].astype(dtype)),
-            )  # fmt: skip
+            columns = np.concatenate([X, np.ones((len(y), 1))], axis=1).astype(dtype)
+            labels, weight = np.asarray(y, data.rows.y.dtype), np.ones(len(y), dtype)
+            test = Rows(*(padded(a, length) for a in (columns, labels, weight)))
             found = _optima(data.rows, test, jnp.asarray(data.penalty), jnp.asarray(member), model.task)
             return np.asarray(found)[:, : len(y)]
 
     return losses_of
+
+
+def padded(values: np.ndarray, length: int) -> jax.Array:
+    """Rows with zeros after them, so that users with different numbers of rows share one program."""
+    return jnp.asarray(np.pad(values, [(0, length - len(values))] + [(0, 0)] * (values.ndim - 1)))
 
 
 @functools.partial(jax.jit, static_argnames="task", compiler_options=QUICK_COMPILATION)
