@@ -88,6 +88,24 @@ def test_right_labels_are_rarely_called_wrong():
     assert sum(clear) <= 1
 
 
+def test_rounding_does_not_change_the_suspects():
+    silos, _ = labelled(0)
+    near = replace(silos, source=None, silos=tuple(replace(s, X=s.X * (1 + 1e-6)) for s in silos.silos))
+    one, other = (cf.insight.label_suspects(each, 0) for each in (silos, near))
+    assert [s.row for s in one.found] == [s.row for s in other.found]
+    assert np.log(one.chance) == pytest.approx(np.log(other.chance), abs=1e-3)
+
+
+def test_a_wrong_label_is_seen_far_from_the_border_only():
+    x = np.random.default_rng(0).normal(size=(200, 1))
+    far, near = np.argsort(np.abs(x[:, 0]))[[-1, 0]]
+    y = (x[:, 0] > 0).astype(int)
+    y[[far, near]] = 1 - y[[far, near]]
+    found = cf.insight.label_suspects(cf.Silos.from_arrays([(x, y)]), 0)
+    assert found.clear
+    assert [s.row for s in found.found] == [far]
+
+
 def test_a_wrong_amount_is_found():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2))
