@@ -300,6 +300,6 @@ def test_feedback_is_plain_json_with_and_without_rows(whole):
 
 def test_feedback_in_words_says_whose_it_is_and_what_was_shared(whole):
     said = str(whole)
-    for words in ("What could be better in the data of h0", "chol is 0 in 5 rows of 80", "is for h0 alone",
+    for words in ("What could be better in the data of h0", "chol is 0 in 5 rows of 80", "is for silo 'h0' only",
                   "none about fewer than 5 rows", "To h1: rank"):  # fmt: skip
         assert words in said

@@ -10,7 +10,7 @@ from scipy import stats
 import confrere as cf
 from confrere.data.fetch import data_folder
 from confrere.data.heart_disease import COLUMNS, FILES
-from confrere.insight.quality import deviations, ranges, telling, units
+from confrere.insight.quality import deviations, digits, ranges, telling, units
 from confrere.insight.quality.finding import false_discovery_rates
 from confrere.insight.quality.recorded import recorded
 from tests.feedback_problems import planted, silos_of, table
@@ -96,12 +96,16 @@ def test_rounded_pressures_are_found_and_others_are_not():
     assert "100%" in found.words
 
 
+def test_a_few_values_with_more_decimals_do_not_make_all_others_look_rounded():
+    rng = np.random.default_rng(0)
+    ages = np.r_[rng.integers(18, 90, 200).astype(float), 0.25, 0.5]
+    assert not digits.digit_preference("age", ages, []).notable
+
+
 def test_the_chance_of_digits_is_that_of_scipy():
     values = np.random.default_rng(0).normal(130, 18, 200).round()
-    from confrere.insight.quality.digits import digit_preference
-
     counts = np.bincount(np.abs(values).astype(int) % 10, minlength=10)
-    found = digit_preference("sbp", values, [])
+    found = digits.digit_preference("sbp", values, [])
     assert found.chance == pytest.approx(stats.chisquare(counts).pvalue)
     assert not found.notable
 

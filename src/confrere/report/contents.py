@@ -196,6 +196,16 @@ class Resemblance:
 
 
 @dataclass(frozen=True)
+class OwnData:
+    """What could be better in the user's own data; `found`: kind, what, how much and how sure, finding by finding."""
+
+    found: tuple[tuple[str, str, str, str], ...]
+    tests: int
+    alpha: float
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Curve:
     """A metric round by round, from before round 1; None where it was not measured."""
 
@@ -247,6 +257,7 @@ class Hospital:
     curves: tuple[Curve, ...]
     model_hash: str
     similar: Similar | None = None
+    own_data: OwnData | None = None  # None: it was not looked at
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from confrere.insight.similarity import Similarity
 from confrere.report.contents import Contents, Curve, Engineer, Grouping, Hospital
 from confrere.report.costs import cost_of
 from confrere.report.credit import credited
+from confrere.report.feedback import own_data
 from confrere.report.grouping import chosen_columns, columns_of_test_rows, grouping, meant
 from confrere.report.helping import helped, main_algorithm
 from confrere.report.learning import learned, trained_alone
@@ -111,6 +112,7 @@ def report_on(
             at,
             (alone or {}).get(silos.names[p]),
             alike,
+            len(places) == 1,
         )
         for p in places
     )
@@ -146,7 +148,7 @@ def keys_of(result: StudyResult) -> dict[str, tuple[int, ...]]:
 def hospital(
     silos: Silos, user: int, result: StudyResult, answer: Answer, main: str, groups: Sequence[str] | None,
     min_group: int, meanings: Meanings, people: str, label: str, at: When, by_itself: Predictor | None,
-    alike: Similarity | str,
+    alike: Similarity | str, single: bool,
 ) -> Hospital:  # fmt: skip
     """All that the report says about one user."""
     by_itself = by_itself or trained_alone(answer.model, silos, user, ridge_of(result, answer.user))
@@ -158,6 +160,7 @@ def hospital(
         listened(answer), learned(answer.model, by_itself, silos, user, meanings, label), groupings, without, sure,
         cost_of(answer, result, main), credited(silos, user, answer, result), curves_of(result, answer.user),
         model_hash(answer.model), similar(alike, user),
+        own_data(silos, user, min_group, rows=single),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from confrere.report import figures, html
 from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping, Help, Hospital
 from confrere.report.costs import size
 from confrere.report.credit import credit
+from confrere.report.feedback import about_own_data
 from confrere.report.figures import Row, style_of
 from confrere.report.helping import CALIBRATION, TOLD
 from confrere.report.likeness import likeness
@@ -52,6 +53,7 @@ def questions(contents: Contents, hospital: Hospital, level: int) -> str:
             likeness(contents.resemblance, hospital.similar, name),
         ),
         ("Who deserves credit?", credit(hospital.name, hospital.credit)),
+        *about_own_data(hospital),
     )
     notes = html.paragraphs(hospital.notes, "note")
     return notes + "".join(

@@ -14,12 +14,15 @@ from confrere.report.intervals import share
 PLACES = 3  # decimals that are looked at
 LEAST_SPREAD = 5.0  # standard deviation in units of the last place; below it digits are not uniform by themselves
 LEAST_ROWS = 30
+USUAL = 0.9  # part of the values that a place must suffice for
 LEAST_EXCESS = 0.1
 PATTERNS = {"0 or 5": ((0, 5), 0.2), "an even digit": ((0, 2, 4, 6, 8), 0.5)}
 
 
 def digits_of(values: np.ndarray) -> np.ndarray | None:
-    """The last digit of every known value, all written with as many decimals; None where that means nothing.
+    """The last digit of known values, in the last place that is used by most; None where that means nothing.
+
+    Values with more decimals than nine in ten others, such as the 0.5 years of an infant, are left out.
 
     >>> digits_of(np.array([36.5, 37.0, 80.25] * 10)).tolist()[:3]
     [0, 0, 5]
@@ -32,8 +35,9 @@ def digits_of(values: np.ndarray) -> np.ndarray | None:
     for places in range(PLACES + 1):
         scaled = values * 10**places
         whole = np.round(scaled)
-        if np.allclose(scaled, whole, rtol=0, atol=1e-6):
-            return None if whole.std() < LEAST_SPREAD else np.abs(whole).astype(np.int64) % 10
+        usual = np.isclose(scaled, whole, rtol=0, atol=1e-6)
+        if usual.mean() >= USUAL:
+            return None if whole[usual].std() < LEAST_SPREAD else np.abs(whole[usual]).astype(np.int64) % 10
     return None
 
 

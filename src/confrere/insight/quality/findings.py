@@ -105,7 +105,8 @@ def about_numbers(
     others = [t.numbers[column] for t in told if column in t.numbers]
     ruled, gone = hidden_codes(column, values, [n.bands for n in others], own.places)
     rest = np.where(gone, np.nan, values)
-    ruled += [f for f in (limits(column, rest, own.places)[0],) if f]
+    limit_found, at_limit = limits(column, rest, own.places)
+    ruled += [limit_found] if limit_found else []
     if others:
         slip, slipped = part_slip(column, rest, others, own.places)
         ruled += [slip] if slip else []
@@ -117,7 +118,7 @@ def about_numbers(
         wrong, beyond = impossible(column, rest, limit, own.places)
         ruled += [wrong] if wrong else []
         rest = np.where(beyond, np.nan, rest)
-    return ruled, tests_of(own, column, rest, others, told, rng)
+    return ruled, [*tests_of(own, column, rest, others, told, rng), *digits_in(column, rest[~at_limit], others)]
 
 
 def tests_of(
@@ -127,8 +128,6 @@ def tests_of(
     """All tests of a numeric column without its codes and impossible values."""
     known = values[~np.isnan(values)]
     found = about_gaps(column, len(known), own.rows - len(known), told)
-    digits = digit_preference(column, known, [n.round_digits for n in others if n.round_digits is not None])
-    found += [digits] if digits else []
     counts = [t.counts[column] for t in told if column in t.counts]
     if len(known) < LEAST_TESTED:
         return found
@@ -143,6 +142,13 @@ def tests_of(
     slip = whole_slip(column, known, others, where.chance or 0.0, rng)
     wide = spread(column, known, others)
     return [*found, *([slip] if slip else []), where, *([wide] if wide else [])]
+
+
+def digits_in(column: str, values: np.ndarray, others: Sequence[Numbers]) -> list[Finding]:
+    """The test of final digits, if it can be made."""
+    told = [n.round_digits for n in others if n.round_digits is not None]
+    found = digit_preference(column, values[~np.isnan(values)], told)
+    return [found] if found else []
 
 
 def constant(column: str, known: np.ndarray, others: Sequence[Numbers]) -> Finding:

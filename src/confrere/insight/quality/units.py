@@ -8,7 +8,7 @@ with W1 the area between the two distributions (Wasserstein's distance of order 
 D(as recorded) is large and D(f) is a small part of it; how sure that is shows in how many resamples of the silo's rows
 it is so again. A part of a column has slipped if a group of values lies where no other silo has any, and lies in the
 middle of where they are once it is converted. Conversions that belong to the quantity (by the column's name) are tried;
-of columns whose name says nothing all are, and far better agreement is asked for.
+of columns whose name says nothing only powers of ten are, and far better agreement is asked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,6 @@ CONVERSIONS: Mapping[str, tuple[Conversion, ...]] = {  # molar masses: g/mol, of
     "age": both(Conversion("months", "years", 1 / 12), Conversion("days", "years", 1 / 365.25)),
 }  # fmt: skip
 DECIMALS = both(*(Conversion(f"{k:g} times the unit", "the unit", 1 / k) for k in (10, 100, 1000)))
-EVERY = (*DECIMALS, *dict.fromkeys(c for group in CONVERSIONS.values() for c in group))
 
 
 def quantiles(points: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -105,7 +104,7 @@ def own_quantiles(values: np.ndarray, bands: int) -> np.ndarray:
 def candidates(column: str) -> tuple[tuple[Conversion, ...], float, float]:
     """The conversions to try, how far apart distributions must be, and which part of that may be left."""
     named = CONVERSIONS.get(quantity_of(column) or "")
-    return (EVERY, FAR_UNNAMED, PART_UNNAMED) if named is None else ((*named, *DECIMALS), FAR, PART)
+    return (DECIMALS, FAR_UNNAMED, PART_UNNAMED) if named is None else ((*named, *DECIMALS), FAR, PART)
 
 
 def whole_slip(

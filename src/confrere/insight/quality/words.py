@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from confrere.insight.quality.finding import Finding
+from confrere.insight.quality.labels import Suspects
 from confrere.insight.quality.next_feature import Next
 from confrere.insight.quality.others import ToOther
+from confrere.insight.quality.rows import HarmfulRow
 from confrere.plural import plural
 from confrere.selection.words import between, signed
 
@@ -23,7 +25,7 @@ TITLES = {
     "digits": "rounded values", "missing": "missing", "constant": "always the same", "location": "level",
     "spread": "spread", "share": "share",
 }  # fmt: skip
-PRIVATE = "This feedback is for {user} alone: what it says of rows does not leave the silo."
+PRIVATE = "This feedback is for silo {user!r} only: what it says of rows does not leave it."
 ASSUMPTION = (
     "Estimated on rows of silos that record it, weighted to your case mix; it assumes that, given your features and "
     "the label, the column is distributed there as it would be with you."
@@ -76,24 +78,22 @@ def advice_in_words(findings: Sequence[Finding]) -> list[str]:
     ]
 
 
-def rows_in_words(feedback: "Feedback") -> list[str]:
+def judged_in_words(rows: Sequence[HarmfulRow], labels: Suspects) -> list[str]:
     """Rows that hurt, and labels that may be wrong."""
-    said = []
-    clear = [r for r in feedback.rows if r.clear]
-    for r in clear[:MOST]:
-        said.append(
-            f"Row {r.row} hurts: without it the loss on rows that were held out would fall by {r.fall:.4f} "
-            f"({between(r.low, r.high)})."
-        )
-    if feedback.rows and not clear:
-        worst = ", ".join(str(r.row) for r in feedback.rows[:MOST])
+    clear = [r for r in rows if r.clear]
+    said = [
+        f"Row {r.row} hurts: without it the loss on rows that were held out would fall by {r.fall:.4f} "
+        f"({between(r.low, r.high)})."
+        for r in clear[:MOST]
+    ]
+    if rows and not clear:
+        worst = ", ".join(str(r.row) for r in rows[:MOST])
         said.append(f"No single row clearly hurts the model. To look at first, if any: rows {worst}.")
-    return [*said, *labels_in_words(feedback)]
+    return [*said, *labels_in_words(labels)]
 
 
-def labels_in_words(feedback: "Feedback") -> list[str]:
+def labels_in_words(labels: Suspects) -> list[str]:
     """Labels that may be wrong."""
-    labels = feedback.labels
     if not labels.found or not labels.clear:
         return [f"No sign of wrong labels in {plural(labels.rows, 'row')}, beyond chance."] if labels.rows else []
     listed = "; ".join(
@@ -139,7 +139,7 @@ def sections(feedback: "Feedback") -> list[tuple[str, list[str]]]:
     noise = f", with noise of scale {feedback.noise:g}" if feedback.noise else ""
     found = [
         ("What to do", advice_in_words(feedback.findings)),
-        ("Your own rows", rows_in_words(feedback)),
+        ("Your own rows", judged_in_words(feedback.rows, feedback.labels)),
         ("What to record next", next_in_words(feedback.record_next)),
         ("What the others are told", [other_in_words(t, feedback.user) for t in feedback.to_others]),
         ("What was shared", [
