@@ -29,7 +29,13 @@ def few_programs_at_a_time():
 
 
 NO_DATA = "CONFRERE_DATA names no folder with the data sets that this needs"
-OUTSIDE = ("data.mnist(", "data.fmi", "reproduce waffle", "reproduce book")  # what reads data that the package lacks
+OUTSIDE = (
+    "data.mnist(",
+    "data.fmi",
+    "reproduce waffle",
+    "reproduce book",
+    "ebola_kenema",
+)  # what reads data that the package lacks
 
 
 def data_folder() -> Path | None:

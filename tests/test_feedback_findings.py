@@ -1,7 +1,10 @@
 """Findings about records: mistakes that are planted are found, equal hospitals give none, and only aggregates cross."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
+import jax
 import numpy as np
 import polars as pl
 import pytest
@@ -10,9 +13,12 @@ from scipy import stats
 import confrere as cf
 from confrere.data.fetch import data_folder
 from confrere.data.heart_disease import COLUMNS, FILES
+from confrere.data.source import Hand
 from confrere.insight.quality import deviations, digits, ranges, telling, units
 from confrere.insight.quality.finding import false_discovery_rates
-from confrere.insight.quality.recorded import recorded
+from confrere.insight.quality.next_feature import weighted_gain
+from confrere.insight.quality.own import own_rows
+from confrere.insight.quality.recorded import features_of, recorded
 from tests.feedback_problems import planted, silos_of, table
 
 
@@ -270,3 +276,70 @@ def test_records_of_tables_arrays_and_features_are_what_was_given():
     assert own.places.tolist() == list(range(80))
     plain = cf.Silos.from_arrays([(np.eye(3), [0, 1, 0])])
     assert recorded(plain)[0].numbers["x1"].tolist() == [0, 1, 0]
+
+
+def test_the_numbers_on_the_page_about_four_hospitals_are_these():
+    silos = cf.data.heart_disease()
+    found = kinds(silos, "switzerland")
+    assert "61%, against 2%" in found["missing", "fbs"].words
+    assert "elsewhere 56% to 94%" in found["digits", "trestbps"].evidence
+    assert found["digits", "trestbps"].effect == pytest.approx(0.8)
+    nexts, _ = cf.insight.record_next(silos, "hungary")
+    assert {n.column for n in nexts} == {"ca", "thal", "slope"}
+    ca = next(n for n in nexts if n.column == "ca")
+    assert (ca.gain, ca.low, ca.high, ca.loss) == pytest.approx((0.0015, -0.0382, 0.0412, 0.388), abs=2e-3)
+
+
+def test_the_numbers_on_the_page_about_the_titanic_are_these():
+    silos = cf.data.titanic("age-strict")
+    assert "fare is 0 in 9 rows of 263" in kinds(silos, "unknown")["code", "fare"].words
+    [age], _ = cf.insight.record_next(silos, "unknown")
+    assert (age.gain, age.low, age.high, age.loss) == pytest.approx((-0.0013, -0.0099, 0.0073, 0.5), abs=2e-3)
+    first = cf.insight.to_others(silos, "unknown")[0][0]
+    assert (first.silo, first.differences[0].feature) == ("0-20", "pclass_2")
+    assert first.differences[0].difference == pytest.approx(1.62, abs=0.02)
+
+
+def test_the_numbers_on_the_page_about_kenema_are_these(shared_data):
+    page = (Path(__file__).parents[1] / "docs" / "feedback.md").read_text(encoding="utf-8")
+    [block] = [b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "ebola_kenema" in b]
+    seen: dict = {"cf": cf}
+    exec(block, seen)
+    words = " ".join(f.words for f in seen["alone"].findings)
+    for said in (
+        "AST_1 is 2000.01 in 7 rows of 55",
+        "AGE: 59% of the values end in 0 or 5",
+        "PSYST: 97%",
+        "RRATE: 100%",
+    ):
+        assert said in words
+    assert ("digits", "AST_1") not in {(f.kind, f.column) for f in seen["alone"].findings}
+    assert not any(r.clear for r in seen["alone"].rows)
+    assert not seen["alone"].labels.clear
+    [false] = [f for f in seen["half"].findings if f.kind == "spread"]
+    assert (false.column, false.discovery) == ("AGE", pytest.approx(0.037, abs=0.002))
+
+
+HIDDEN = {"oldpeak": (0.049, 0.027), "exang": (0.015, 0.011), "chol": (-0.002, -0.002), "cp": (0.082, 0.037)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("column", HIDDEN)
+def test_the_gain_of_a_column_that_hungary_hides_is_estimated_within_its_interval(column):
+    silos = cf.data.heart_disease()
+    names, start, hands = list(silos.source.pool().columns), 0, []
+    for silo in silos.silos:
+        rows = np.arange(start, start + len(silo.y))
+        start += len(rows)
+        gone = np.zeros((len(rows), len(names)), bool)
+        gone[:, names.index(column)] = silo.name == "hungary"
+        hands.append(Hand(silo.name, rows, None, gone))
+    found = cf.insight.record_next(silos.source.deal(hands).all_for_training(), "hungary")[0]
+    [hidden] = [n for n in found if n.column == column]
+    with jax.enable_x64(True):
+        own = own_rows(silos, "hungary", 0.01, "test")
+        base = np.ones(own.rows.X.shape[1])
+        base[[j for n in found for j in features_of(silos)[n.column]]] = 0
+        truth = weighted_gain(own.rows, np.asarray(own.rows.weight), base, features_of(silos)[column], own.task, 0)
+    assert (hidden.gain, truth.value) == pytest.approx(HIDDEN[column], abs=2e-3)
+    assert hidden.low < truth.value < hidden.high

@@ -13,7 +13,7 @@ from confrere.data.source import Shared
 from confrere.insight.quality.finding import Finding
 from confrere.insight.quality.findings import ALPHA, LEAST, Findings, findings
 from confrere.insight.quality.labels import Suspects, label_suspects
-from confrere.insight.quality.next_feature import Next, record_next
+from confrere.insight.quality.next_feature import Next, rarely_recorded, record_next
 from confrere.insight.quality.others import ToOther, to_others
 from confrere.insight.quality.rows import HarmfulRow, harmful_rows
 from confrere.insight.quality.telling import NoiseKind
@@ -138,6 +138,12 @@ def with_others(
         return (), (), ()
     told, sent = to_others(silos, user, selection, seed=seed)
     nexts, more = record_next(silos, user, min_count=least, seed=seed)
+    unknown = [name for name in rarely_recorded(silos, user) if name not in {n.column for n in nexts}]
+    if unknown:
+        without.append(
+            f"what recording {', '.join(unknown)} would gain cannot be told: no silo that records it has enough rows "
+            f"like those of {silos.names[user]}"
+        )
     return told, nexts, (*sent, *more)
 
 

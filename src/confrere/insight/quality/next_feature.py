@@ -73,7 +73,7 @@ def record_next(
     """
     place, every = silos.index(user), recorded(silos)
     features = {name: where for name, where in features_of(silos).items() if where}
-    lacking = [name for name in features if known_share(every[place], name) < RARELY]
+    lacking = rarely_recorded(silos, place)
     if not lacking or silos.sizes("train")[place] < max(2 * FOLDS, min_count):
         return (), ()
     base = np.ones(len(silos.feature_names) + 1)
@@ -102,6 +102,12 @@ def record_next(
         if found
     ]
     return tuple(sorted(nexts, key=lambda n: -n.gain)), tuple(sent)
+
+
+def rarely_recorded(silos: Silos, user: int) -> list[str]:
+    """The columns among the features that a silo lacks, or knows in less than half of its rows."""
+    own = recorded(silos)[user]
+    return [name for name, where in features_of(silos).items() if where and known_share(own, name) < RARELY]
 
 
 def known_share(own: Recorded, column: str) -> float:
