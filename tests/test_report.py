@@ -512,7 +512,7 @@ def test_names_are_escaped(contents):
 
 def test_the_questions_come_in_order_for_every_hospital(contents):
     heads = re.findall(r"<h3[^>]*>(\d)\. ", page(contents))
-    assert heads == list("12345678") * 3
+    assert heads == list("123456789") * 3
 
 
 def test_every_figure_has_words(contents):
@@ -528,7 +528,7 @@ def test_one_hospital_has_no_overview_and_nothing_to_unfold(contents):
     text = page(replace(contents, hospitals=contents.hospitals[:1], overall=None))
     assert "at a glance" not in text
     assert 'class="hospital"' not in text
-    assert re.findall(r"<h2[^>]*>(\d)\. ", text) == list("12345678")
+    assert re.findall(r"<h2[^>]*>(\d)\. ", text) == list("123456789")
 
 
 def test_the_page_says_what_the_user_chose(contents):
