@@ -60,13 +60,10 @@ def test_the_feature_that_differs_is_found_and_the_others_are_left_to_chance():
     assert found.interval[0] < found.distance < found.interval[1]
 
 
-def test_silos_of_one_population_clearly_disagree_about_one_part_in_twenty():
-    clear = [
-        p.clear
-        for seed in range(25)
-        for p in cf.insight.disagreement(pair(rows=150, seed=seed, other=(1.0, 1.0, 0.5)), 0, 1, resamples=100).parts
-    ]
-    assert np.mean(clear) < 0.12
+def test_silos_of_one_population_clearly_disagree_about_anything_in_one_case_of_twenty():
+    silos = [pair(rows=150, seed=seed, other=(1.0, 1.0, 0.5)) for seed in range(25)]
+    found = [cf.insight.disagreement(some, 0, 1, resamples=100) for some in silos]
+    assert np.mean([any(p.clear for p in one.parts) for one in found]) <= 0.16
 
 
 def test_at_the_optimum_of_both_the_silos_pull_in_opposite_directions():

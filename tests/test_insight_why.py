@@ -67,7 +67,7 @@ def test_a_weight_that_reached_zero_stays_there_and_says_what_was_cut_off(silos)
 def test_it_is_told_whether_distance_or_size_did_it(silos):
     assert "not because it is small" in cf.insight.why(eroded(silos, p_s=0.0), "small").sentence
     assert "mostly because it is small" in cf.insight.why(eroded(silos, p_s=5.0), "small").sentence
-    both = cf.insight.why(eroded(silos, p_s=0.12), "small")
+    both = cf.insight.why(eroded(silos, p_s=0.3), "small")
     assert "and because it is small" in both.sentence
     assert "never worn away" in cf.insight.why(eroded(silos), "user").sentence
     assert "kept its weight" in cf.insight.why(eroded(silos, p_d=0.0), "flipped").sentence

@@ -10,6 +10,7 @@ import numpy as np
 
 from confrere.algorithms.borrowing import EVIDENCE_ROUNDS, evidence
 from confrere.answers import words
+from confrere.answers.replicas import Replicas, by_messages
 from confrere.answers.worth import Doubts, doubts_about
 from confrere.borrowing.candidates import CANDIDATES, Verdict, second_class
 from confrere.borrowing.glm import QUICK_COMPILATION, Rows, rows_of, to_params
@@ -45,14 +46,17 @@ class Heard(NamedTuple):
     cautions: tuple[str, ...]
     advice: tuple[str, ...]
     make_history: Callable[[], History]
+    replicate: Callable[[int, int], Replicas]  # (how many, seed) -> the model from rows and silos drawn anew
 
 
 def by_evidence(
-    silos: Silos, user: int, model: Model, share: Share, min_cell: int, prevalence: float | None, rows_each: int
-) -> Heard:
+    silos: Silos, user: int, model: Model, share: Share, min_cell: int, prevalence: float | None, rows_each: int,
+    beside: Rows | None = None,
+) -> Heard:  # fmt: skip
     """Run the exchange, let the user judge, and say what came of it.
 
-    `rows_each`: rows that every silo is padded to, the same for all users, so that they share one program.
+    `rows_each`: rows that every silo is padded to, the same for all users, so that they share one program. `beside`:
+    a clinician's guesses, as rows that every fit heeds and no score is measured on.
     """
     recipe = evidence(user, share=share, min_cell=min_cell)
     names = CANDIDATES
@@ -60,13 +64,14 @@ def by_evidence(
     block = on_devices(rows_of_all, model)
     params = blank_params(model, silos)
     setup = Setup(recipe.bound, model, (), False, ())
-    table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, np.int32(user), params, block))
+    table, verdict = jax.device_get(_exchange(setup, EVIDENCE_ROUNDS, np.int32(user), params, block, beside))
     rows = jax.device_get(rows_of(model, jax.tree.map(lambda a: a[user], rows_of_all)))
-    theta = verdict.theta
+    theta, moved = verdict.theta, 0.0
     unsure = one_class(rows, model) and prevalence is None
     notes = cautions = about_few_rows(rows, silos.names[user], unsure)
     if prevalence is not None:
         theta = with_prevalence(rows, verdict.theta, model, prevalence)
+        moved = float(theta[-1] - verdict.theta[-1])
         notes = (*notes, f"Its intercept was set so that {prevalence:.0%} of the patients are of the second class.")
     found = who_counted(silos, user, share, table, verdict)
     said = in_words(silos.names[user], found, verdict, model, notes)
@@ -82,6 +87,9 @@ def by_evidence(
         findings=said, notes=notes, cautions=cautions,
         advice=(SAY_PREVALENCE,) * (unsure and has_two_classes(rows, theta, model)),
         make_history=lambda: simulate(recipe, model, silos, EVIDENCE_ROUNDS, user=user, record=("weights", "norm")),
+        replicate=lambda count, seed: by_messages(
+            setup, EVIDENCE_ROUNDS, user, params, block, beside, verdict.weights, verdict.believed, count, seed
+        ).moved_by(moved),
     )  # fmt: skip
 
 
@@ -91,14 +99,16 @@ def blank_params(model: Model, silos: Silos) -> Tree:
     return jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), spec)
 
 
-def exchange(setup: Setup, rounds: int, user: jax.Array, params: Tree, block: Block) -> tuple[Tree, Verdict]:
+def exchange(
+    setup: Setup, rounds: int, user: jax.Array, params: Tree, block: Block, beside: Rows | None = None
+) -> tuple[Tree, Verdict]:
     """The messages that reached the user, and its verdict on them: one program."""
     hyper = {"user": user}
     state = rollout(setup, rounds, hyper, jax.random.key(0), params, block, block, user).state
     inbox, private, own = silo_view(setup.algorithm(hyper).mixer, state, block, user)
     how: dict[str, Any] = dict(setup.make.static)
     return inbox.shared["table"], listen(
-        setup.model, how["share"], how["candidates"], inbox, private, own, how["min_cell"]
+        setup.model, how["share"], how["candidates"], inbox, private, own, how["min_cell"], beside
     )
 
 

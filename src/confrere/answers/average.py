@@ -11,6 +11,7 @@ import numpy as np
 
 from confrere import algorithms
 from confrere.answers.named import kept_weight, listened_to, numbers_in_words
+from confrere.answers.replicas import Run
 from confrere.answers.sent import in_runs
 from confrere.answers.trials import FOLDS, Progress, Trial, case_of, settings, trials
 from confrere.core import Tree
@@ -42,6 +43,8 @@ class Averaged(NamedTuple):
     history: History  # of the candidate that counts most
     units: Units  # of the amounts that the members tell
     shared: tuple[Shared, ...]  # what left the silos, all runs counted
+    runs: tuple[Run, ...]  # behind the members
+    seen: Silos  # that they ran on
 
 
 def candidates(rows: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -94,6 +97,8 @@ def by_average(
         runs[0],
         case.units,
         (*told_of_labels(case.silos, model), *sent_in_all(case, model, by_algorithm, [t for _, t in chosen])),
+        tuple(Run(trial.recipe(user), rounds) for _, trial in chosen),
+        case.silos,
     )
 
 

@@ -1,7 +1,8 @@
 """`personalise`: one call from silos and a user to an answer."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from confrere.algorithms import evidence
 from confrere.answers import words
@@ -12,7 +13,9 @@ from confrere.answers.comparison import compared
 from confrere.answers.named import asked_for
 from confrere.answers.predictor import Predictor
 from confrere.answers.ready import told_of
+from confrere.answers.replicas import Run, by_runs
 from confrere.answers.sent import in_runs
+from confrere.answers.teaching import taught_by
 from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, settings, trials
 from confrere.answers.worth import doubts_about
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
@@ -24,6 +27,10 @@ from confrere.models import Model, linear, logistic
 from confrere.recipe import Recipe
 from confrere.simulate import check_types, simulate
 from confrere.study.units import told_of_labels
+
+if TYPE_CHECKING:
+    from confrere.answers.replicas import Replicas
+    from confrere.insight.explanations.guesses import Guesses
 
 MOST_CLASSES = 20
 
@@ -43,6 +50,9 @@ def personalise(
     min_dilution: Limit = None,
     seed: int = 0,
     progress: Progress | None = None,
+    guesses: "Guesses | None" = None,
+    guess_weight: float = 1.0,
+    uncertainty: int = 0,
 ) -> Answer:
     """The model that is best for one silo's own population, whose data it listened to, and why.
 
@@ -60,6 +70,10 @@ def personalise(
         min_dilution: silos whose contribution could be mixed with less of others' than this withdraw before anything is
             trained, see `insight.dilution`: for named algorithms. `answer.withdrawn` tells who did, and why.
         grid, rounds, seed: for named algorithms, models without curvature, and the comparison.
+        guesses, guess_weight: what a clinician expects of some cases (`confrere.insight.Guesses`), and how much the
+            user's loss heeds that: 0 not at all, 1 as much as all its rows, large: the guesses alone.
+        uncertainty: how often rows and silos are drawn anew, so that `answer.model.predict_interval` can say how sure
+            each prediction is; 50 is enough for most. Calibrated on the user's validation rows, or on rows left out.
 
     >>> import numpy as np, confrere as cf
     >>> rng = np.random.default_rng(0)
@@ -86,10 +100,19 @@ def personalise(
     linear_auto = algorithm == "auto" and model.name in ("linear", "logistic")
     if not linear_auto:
         check_unused(share, min_cell, prevalence)
+    check_extras(uncertainty, guess_weight)
+    taught = taught_by(guesses, guess_weight, silos, place, model, algorithm, linear_auto, others)
     seen = silos.for_user(place, others)
     grid = {} if grid is None else grid
 
-    def answer(predictor: Predictor, score: float | None = None, auto: Recipe | None = None, **said: Any) -> Answer:
+    def answer(
+        predictor: Predictor, score: float | None = None, auto: Recipe | None = None, replicate: Any = None, **said: Any
+    ) -> Answer:
+        predictor = Predictor.of(model, list(predictor.members), silos, place, predictor.units)
+        if uncertainty:
+            predictor = with_uncertainty(predictor, replicate(uncertainty, seed), silos, place)
+        said["notes"] = (*said["notes"], *taught.notes)
+
         def compare():
             given = (silos, place, model, others, seed, rounds, grid, predictor, progress)
             return compared(*given, auto=auto, score=score, moved=prevalence is not None)
@@ -104,16 +127,16 @@ def personalise(
         )  # fmt: skip
 
     if algorithm != "auto":
-        return named_answer(answer, silos, place, algorithm, model, others, grid, rounds, seed, progress)
+        return named_answer(answer, taught.silos, place, algorithm, taught.model, others, grid, rounds, seed, progress)
     if linear_auto:
         rows = max(len(s.y) for s in silos.silos) if others == "all" else max(silos.sizes("train"))
-        heard = by_evidence(seen, place, model, share, min_cell, prevalence, rows)
+        heard = by_evidence(seen, place, model, share, min_cell, prevalence, rows, taught.beside)
         said = heard._asdict()
         predictor = Predictor.of(model, [(1.0, said.pop("params"))], silos, place)
         recipe = evidence(place, share, min_cell)
         made = answer(predictor, auto=recipe, algorithm="auto (evidence-weighted borrowing)", **said)
     else:
-        made = averaged_answer(answer, silos, place, model, others, seed, rounds, progress)
+        made = averaged_answer(answer, taught.silos, place, taught.model, others, seed, rounds, progress)
     warn_of(made)
     return made
 
@@ -138,6 +161,14 @@ def who_stay(
     return (silos.only(staying) if found.withdrawn else silos), dict(found.withdrawn)
 
 
+def with_uncertainty(predictor: Predictor, replicas: "Replicas", silos: Silos, user: int) -> Predictor:
+    """The same model, which also tells how sure it is."""
+    from confrere.insight.explanations.uncertainty import calibrated
+
+    own = silos[user]
+    return replace(predictor, uncertainty=calibrated(predictor, replicas, own.rows("train"), own.rows("validation")))
+
+
 def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed: int, rounds: int, progress) -> Answer:
     """The average over candidates, in words."""
     found = by_average(silos, user, model, others, seed, rounds, progress)
@@ -157,6 +188,7 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
         scores=found.scores | {"alone": found.alone}, refused=(), silent=(),
         shared=found.shared, findings=findings,
         notes=notes, cautions=doubts.guess, make_history=lambda: found.history,
+        replicate=lambda count, seed: by_runs(found.runs, model, found.seen, user, count, seed),
     )  # fmt: skip
 
 
@@ -173,6 +205,9 @@ def named_answer(
     history = simulate(trial.recipe(user), model, case.silos, trial.contender.rounds, seed, user=user, metrics=())
     shared = (*told_of_labels(case.silos, model), *in_runs(case, model, trial.contender, FOLDS * len(some), 1))
     said = told_of(history, silos, user, trial.score) | {"shared": shared}
+    said["replicate"] = lambda count, seed: by_runs(
+        [Run(trial.recipe(user), trial.contender.rounds)], model, case.silos, user, count, seed
+    )
     return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), trial.score, **said)
 
 
@@ -201,6 +236,14 @@ def check_unused(share: Share, min_cell: int, prevalence: float | None) -> None:
             f"{' and '.join(asked)}: only algorithm='auto' with a linear or logistic model heeds it; "
             "to name the method, give a ready recipe such as confrere.evidence(share='diagonal', min_cell=10)"
         )
+
+
+def check_extras(uncertainty: int, guess_weight: float) -> None:
+    """Refuse numbers of draws and weights of guesses that cannot be right."""
+    check_numbers(guess_weight=guess_weight)
+    check_counts(uncertainty=uncertainty or None)
+    if uncertainty == 1:
+        raise ValueError("uncertainty: from a single draw nothing can be told; 50 is enough for most")
 
 
 def check_asked(prevalence: float | None, rounds: int, min_cell: int, others: str, share: str) -> None:

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
@@ -17,6 +17,9 @@ from confrere.models import Model
 from confrere.study.cases import round_up
 from confrere.study.units import AS_THEY_ARE, Units
 
+if TYPE_CHECKING:
+    from confrere.insight.explanations.uncertainty import Interval, Uncertainty
+
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
@@ -29,6 +32,7 @@ class Predictor:
     label_names: tuple[str, ...] | None
     encoding: Any = field(default=None, repr=False)  # how tables become features
     units: Units = AS_THEY_ARE  # what an amount that the model tells stands for
+    uncertainty: "Uncertainty | None" = field(default=None, repr=False)  # replicas, if any were made
 
     @classmethod
     def of(
@@ -44,6 +48,17 @@ class Predictor:
         if len(self.members) != 1:
             raise ValueError(f"this answer averages {len(self.members)} models; see `members`")
         return self.members[0][1]
+
+    def predict_interval(self, rows: Any, level: float = 0.95) -> "Interval":
+        """How sure each prediction is: low and high of the amount, or of the probability of every class.
+
+        For amounts the interval is for the label of a new row. For classes it is for the probability, and `possible`
+        says which labels must be reckoned with at this level. `personalise(..., uncertainty=50)` makes a model that
+        has intervals; `words` says what they rest on, and whether held-out rows calibrated them.
+        """
+        if self.uncertainty is None:
+            raise ValueError("this model has no intervals: make it with personalise(..., uncertainty=50)")
+        return self.uncertainty.interval(self, rows, level)
 
     def features(self, rows: Any, misfits: Literal["refuse", "allow"] = "refuse") -> np.ndarray:
         """Rows as features [rows, features]; what does not fit is refused: of a table also levels that nobody named,

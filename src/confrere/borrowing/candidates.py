@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from confrere.borrowing.borrow import Borrowed, information_shares, messages, pair, relevance_by_itself, sweep
-from confrere.borrowing.glm import Quadratic, Rows, expand, losses, minimise
+from confrere.borrowing.glm import Quadratic, Rows, expand, losses, minimise, together
 from confrere.borrowing.local import alone
 
 CANDIDATES = ("pair", "pair.3", "joint", "pool")
@@ -129,8 +129,14 @@ def parts_of(each: jax.Array, together: jax.Array) -> jax.Array:
     return jnp.tensordot(parts / jnp.maximum(parts.sum(), 1e-12), together, 0)
 
 
-def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, names: tuple[str, ...]) -> Verdict:
-    """All candidates on all folds and on all rows, and their average."""
+def judge(
+    rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, names: tuple[str, ...],
+    beside: Rows | None = None,
+) -> Verdict:  # fmt: skip
+    """All candidates on all folds and on all rows, and their average.
+
+    `beside` are rows that every fit heeds and no score is measured on: a clinician's guesses.
+    """
     live = rows.weight > 0
     n = rows.weight.sum()
     fold = fold_of_rows(rows.y, live, key, task)
@@ -140,7 +146,7 @@ def judge(rows: Rows, task: str, scores: int, problem: Problem, key: jax.Array, 
 
     def on(mask) -> Fitted:
         chosen = rows._replace(weight=jnp.where(mask, rows.weight, 0))
-        return fit(chosen, task, problem, said, scored)
+        return fit(together(chosen, beside), task, problem, said, scored)
 
     fits = jax.vmap(on)(masks)  # [K + 1, candidates, ...]
     held_out = fits.theta[jnp.minimum(fold, FOLDS - 1)]  # [m, candidates, D]

@@ -30,6 +30,11 @@ class Rows(NamedTuple):
     weight: jax.Array  # [m]
 
 
+def together(rows: Rows, more: Rows | None) -> Rows:
+    """Two sets of rows as one."""
+    return rows if more is None else jax.tree.map(lambda a, b: jnp.concatenate([a, b.astype(a.dtype)]), rows, more)
+
+
 class Quadratic(NamedTuple):
     """A sum of losses to second order, up to a constant: 1/2 t'Ht - h't, with H its curvature."""
 

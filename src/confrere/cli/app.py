@@ -15,6 +15,7 @@ from confrere.cli import (
     demo,
     deploy,
     doctor,
+    explain,
     feedback,
     hub,
     monitor,
@@ -91,6 +92,9 @@ app.command(
 )(similarity.similarity)
 app.command("train", rich_help_panel=YOURS, epilog=f"Example: confrere train {TABLE} --user north --out model")(
     train.train
+)
+app.command("explain", rich_help_panel=YOURS, epilog=f"Example: confrere explain {TABLE} --user north --about south")(
+    explain.explain
 )
 app.command(
     "predict", rich_help_panel=YOURS, epilog="Example: confrere predict model new-patients.csv --out predictions.csv"

@@ -18,10 +18,16 @@ def predict(
     rows: Rows,
     out: Annotated[Path | None, typer.Option(help="Write a CSV file instead of printing.", show_default=False)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    level: Annotated[
+        float, typer.Option(min=0.01, max=0.999, help="Of the intervals: how often they are to be right.")
+    ] = 0.95,
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Nothing but the predictions; with --out, nothing.")] = False,
 ) -> None:
-    """Predictions, with a probability for every class, for the rows of a file.
+    """Predictions, with a probability for every class and how sure it is, for the rows of a file.
+
+    low and high are the ends of an interval: of an amount for the new patient's own value, of two classes for the
+    probability of the second. The column named possible has the classes to reckon with at that level.
 
     Rows must have the columns that the model was trained with; a value that does not fit is named, and nothing is
     predicted then: neither with a level that the model does not know, nor with a gap where training had none, nor with
@@ -30,15 +36,25 @@ def predict(
     with for_people():
         check_file(out, force)
         start_jax()
-        table = predictions(folder, rows)
+        table = predictions(folder, rows, level)
         if out is not None:
             write(table, out)
         if json:
-            print_json({"model": str(folder), "rows": table.to_dicts()} | ({"file": str(out)} if out else {}))
+            told = {"model": str(folder), "rows": table.to_dicts(), "level": level, "intervals": about(folder, level)}
+            print_json(told | ({"file": str(out)} if out else {}))
         elif out is None:
             print(table.write_csv(), end="")
         elif not quiet:
             print(f"{plural(table.height, 'prediction')}: {out}")
+            print(about(folder, level))
+
+
+def about(folder: Path, level: float) -> str:
+    """What the intervals rest on, or that there are none."""
+    from confrere.saved import load_model
+
+    found = load_model(folder).model.uncertainty
+    return "This model was saved without intervals." if found is None else found.in_words(level)
 
 
 def check_file(out: Path | None, force: bool) -> None:
@@ -49,8 +65,8 @@ def check_file(out: Path | None, force: bool) -> None:
         raise ValueError(f"{out} is there already: choose another name, or say --force")
 
 
-def predictions(folder: Path, rows: Path) -> Any:
-    """A table with the prediction and the probabilities of every row."""
+def predictions(folder: Path, rows: Path, level: float = 0.95) -> Any:
+    """A table with the prediction and the probabilities of every row, and how sure they are."""
     import polars as pl
 
     from confrere.saved import load_model
@@ -62,7 +78,29 @@ def predictions(folder: Path, rows: Path) -> Any:
         chance = saved.model.predict_proba(X)
         names = saved.model.label_names or tuple(str(c) for c in range(chance.shape[1]))
         found |= {f"p({name})": chance[:, c] for c, name in enumerate(names)}
-    return pl.DataFrame(found)
+    return pl.DataFrame(found | intervals(saved.model, X, level))
+
+
+def intervals(model: Any, X: Any, level: float) -> dict[str, Any]:
+    """Columns that say how sure each prediction is; none of a model that was saved without.
+
+    Of two classes low and high are of the probability of the second; of more every class has its own. `possible` are
+    the labels to reckon with.
+    """
+    if model.uncertainty is None:
+        return {}
+    found = model.predict_interval(X, level)
+    if found.possible is None:
+        return {"low": found.low, "high": found.high}
+    names = model.label_names or tuple(str(c) for c in range(found.low.shape[1]))
+    ends = {"low": found.low[:, 1], "high": found.high[:, 1]}
+    if len(names) > 2:
+        ends = {
+            f"{end}({n})": a[:, c] for c, n in enumerate(names) for end, a in zip(("low", "high"), found, strict=False)
+        }
+    return ends | {
+        "possible": [" or ".join(n for n, there in zip(names, row, strict=True) if there) for row in found.possible]
+    }
 
 
 def rows_of(saved: Any, rows: Any) -> Any:
@@ -76,30 +114,12 @@ def rows_of(saved: Any, rows: Any) -> Any:
 
 def features_of(saved: Any, rows: Any, misfits: Literal["refuse", "allow"] = "refuse") -> Any:
     """The rows of a file as the model takes them; columns by name where the model was trained on plain numbers."""
-    import numpy as np
-
-    from confrere.data.intake.options import did_you_mean
+    from confrere.data.new_rows import by_name
 
     frame = rows_of(saved, rows)
     if saved.model.encoding is not None:
         return saved.model.features(frame, misfits)
-    for name in saved.model.feature_names:
-        if name not in frame.columns:
-            raise ValueError(f"{rows} lacks the column {name!r}{did_you_mean(name, frame.columns)}")
-    return saved.model.features(np.column_stack([numbers_in(frame, n, rows) for n in saved.model.feature_names]))
-
-
-def numbers_in(frame: Any, name: str, rows: Any) -> Any:
-    """A column of a file as numbers; a cell that is none is named."""
-    numbers = frame[name].cast(float, strict=False).alias("")  # names that look like patterns are names
-    if numbers.null_count():
-        row = int(numbers.is_null().arg_true()[0])
-        cell = frame[name][row]
-        what = "is empty" if cell is None else f"is no number: {cell!r}"
-        raise ValueError(
-            f"{rows}: column {name!r}, row {row} (counted from 0) {what}; mend the cell, or leave the row out"
-        )
-    return numbers.to_numpy()
+    return saved.model.features(by_name(frame, saved.model.feature_names, str(rows)))
 
 
 def write(table: Any, out: Path) -> None:

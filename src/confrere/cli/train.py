@@ -1,7 +1,7 @@
 """`confrere train`: a personal model for one silo, saved with all that is needed to use and judge it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -36,6 +36,26 @@ def train(
             show_default=False,
         ),
     ] = None,
+    guesses: Annotated[
+        Path | None,
+        typer.Option(
+            help="A CSV, Parquet or JSON file of cases with a column named guess: what a clinician expects of them.",
+            show_default=False,
+        ),
+    ] = None,
+    guess_weight: Annotated[
+        float, typer.Option(min=0, help="How much training heeds the guesses; 1: as much as all rows of the user.")
+    ] = 1.0,
+    uncertainty: Annotated[
+        int,
+        typer.Option(
+            min=0, help="How often rows and silos are drawn anew for intervals of predictions; 0: no intervals."
+        ),
+    ] = 50,
+    validation: Annotated[
+        float,
+        typer.Option(min=0, max=0.5, help="Share of rows kept to calibrate the intervals; 0: rows left out of draws."),
+    ] = 0.0,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows kept for testing.")] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the split, and of what is random in training.")] = 0,
     only: inputs.Only = None,
@@ -69,16 +89,19 @@ def train(
         start_jax()
         from confrere.saved import save_model
 
-        silos = silos.split(test=test, seed=seed) if test > 0 else silos
+        silos = silos.split(test=test, validation=validation, seed=seed) if test + validation > 0 else silos
+        heeded = guesses_of(guesses, guess_weight, silos, user, choice.formulas(user))
         with progress_bar("Experiments", hidden=quiet or json) as progress:
-            answer = personal_answer(silos, user, algorithm, model, prevalence, min_dilution, seed, progress)
+            answer = personal_answer(
+                silos, user, algorithm, model, prevalence, min_dilution, seed, progress, uncertainty, heeded
+            )
         config = {
             "data": list(data),
             "test": test,
             "seed": seed,
             "scale": choice.options.get("scale", "shared"),
             "min_level": choice.options["min_level"],
-            "overridden": choice.overridden | decided(algorithm, model, prevalence),
+            "overridden": choice.overridden | decided(algorithm, model, prevalence) | heeded.told(),
             "derive": choice.formulas(user),
         }
         folder = save_model(answer, silos, out, config, replace=force)
@@ -86,6 +109,31 @@ def train(
             print_json(answer.to_dict() | {"folder": str(folder)})
         else:
             show(answer, silos, folder, quiet)
+
+
+class Heeded(NamedTuple):
+    """A clinician's guesses, and how much training heeds them."""
+
+    guesses: Any
+    guess_weight: float
+
+    def told(self) -> dict[str, str]:
+        """What was decided, in words."""
+        return {} if self.guesses is None else {"guesses": f"{len(self.guesses)}, weight {self.guess_weight:g}"}
+
+
+def guesses_of(file: Path | None, weight: float, silos: Any, user: str, formulas: Any) -> Heeded:
+    """The guesses of a file, read as new rows of the user are."""
+    if file is None:
+        return Heeded(None, weight)
+    from confrere.answers.personalise import fitting_model
+    from confrere.answers.predictor import Predictor
+    from confrere.insight import read_guesses
+
+    model = fitting_model(silos)
+    classes = silos.classes() if model.task == "classification" else None
+    reader = Predictor.of(model, [], silos, silos.index(user))
+    return Heeded(read_guesses(file, reader, classes, formulas=formulas), weight)
 
 
 def check_model(algorithm: str, model: str, prevalence: float | None) -> None:
@@ -111,7 +159,7 @@ def decided(algorithm: str, model: str, prevalence: float | None) -> dict[str, s
 
 def personal_answer(
     silos: Any, user: str, algorithm: str, model: str, prevalence: float | None, min_dilution: float | None, seed: int,
-    progress: Any,
+    progress: Any, uncertainty: int = 0, heeded: Heeded | None = None,
 ) -> Any:  # fmt: skip
     """The answer; what it warns about is in its notes, and is shown there."""
     import warnings
@@ -127,7 +175,7 @@ def personal_answer(
         warnings.simplefilter("ignore", AnswerWarning)
         return personalise(
             silos, user, algorithm, chosen, prevalence=prevalence, others="train", min_dilution=min_dilution, seed=seed,
-            progress=progress,
+            progress=progress, uncertainty=uncertainty, **({} if heeded is None else heeded._asdict()),
         )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ The first message is around the silo's own ridge optimum; the later ones are aro
 searches, so that silos can be pooled. The personal model is made from the silo's own rows and the others' messages.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 
@@ -69,20 +71,42 @@ def prior_of(rows: Rows, params: Tree, model: Model) -> jax.Array:
     return base_precision(rows.X.shape[1], scores_of(params, model)).astype(rows.X.dtype)
 
 
-def listen(
-    model: Model, share: Share, candidates: tuple[str, ...], inbox: Inbox, private: Tree, data: Block, min_cell: int = 1
-) -> Verdict:
-    """The verdict of one silo on all it has heard, in the units of its labels; `private` is the client's."""
+class Known(NamedTuple):
+    """What a silo knows once it has heard the others."""
+
+    rows: Rows  # its own, in standard units of their labels
+    scale: LabelScale | None  # of these units; None where labels are classes
+    problem: Problem
+    beside: Rows | None  # guesses, in the same units
+
+
+def known_to(
+    model: Model, share: Share, inbox: Inbox, private: Tree, data: Block, min_cell: int = 1, beside: Rows | None = None
+) -> Known:
+    """Its rows, and what the others say, in standard units of its labels."""
     rows = rows_of(model, data)
-    scale = label_scale(rows) if model.task == "regression" else None
-    standard = rows if scale is None else scale.standard(rows)
-    sent = without_rare_cells(rows, min_cell)
-    problem = what_others_say(model, share, inbox, private, data.id, rows, sent)
+    problem = what_others_say(model, share, inbox, private, data.id, rows, without_rare_cells(rows, min_cell))
+    if model.task != "regression":
+        return Known(rows, None, problem, beside)
+    scale = label_scale(rows)
+    return Known(scale.standard(rows), scale, problem, None if beside is None else scale.standard(beside))
+
+
+def listen(
+    model: Model, share: Share, candidates: tuple[str, ...], inbox: Inbox, private: Tree, data: Block,
+    min_cell: int = 1, beside: Rows | None = None,
+) -> Verdict:  # fmt: skip
+    """The verdict of one silo on all it has heard, in the units of its labels; `private` is the client's.
+
+    `beside`: rows that every fit heeds and no score is measured on.
+    """
+    known = known_to(model, share, inbox, private, data, min_cell, beside)
     key = jax.random.fold_in(jax.random.key(FOLD_KEY), data.id)
-    verdict = judge(standard, model.task, scores_of(private[2], model), problem, key, candidates)
-    if scale is None:
+    scores = scores_of(private[2], model)
+    verdict = judge(known.rows, model.task, scores, known.problem, key, candidates, known.beside)
+    if known.scale is None:
         return verdict
-    return verdict._replace(theta=scale.raw(verdict.theta), each=scale.raw(verdict.each))
+    return verdict._replace(theta=known.scale.raw(verdict.theta), each=known.scale.raw(verdict.each))
 
 
 def what_others_say(

@@ -3,9 +3,13 @@
 The intake refuses such cells too, but with the options that it takes when silos are made, which a prediction has not.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
 import polars as pl
 
 from confrere.data.intake.encoding import Encoding, Number
+from confrere.data.intake.options import did_you_mean
 from confrere.data.intake.tidy import MISSING_WORDS, Where, level_name, nameless, text_levels
 
 
@@ -46,3 +50,29 @@ def like_that(cell: str, count: int) -> str:
     """A word on decimal commas, and how many cells there are."""
     comma = " (numbers are written with a point, not a comma)" if "," in cell else ""
     return comma + (f"; {count} cells of this column are like that" if count > 1 else "")
+
+
+def by_name(frame: pl.DataFrame, names: Sequence[str], rows: str) -> np.ndarray:
+    """Columns of numbers by their names [rows, columns], for a model that was trained on plain numbers; `rows` is what
+    the table is called.
+
+    >>> by_name(pl.DataFrame({"b": [1, 2], "a": [3, 4]}), ["a", "b"], "new.csv").tolist()
+    [[3.0, 1.0], [4.0, 2.0]]
+    """
+    for name in names:
+        if name not in frame.columns:
+            raise ValueError(f"{rows} lacks the column {name!r}{did_you_mean(name, frame.columns)}")
+    return np.column_stack([numbers_in(frame, name, rows) for name in names])
+
+
+def numbers_in(frame: pl.DataFrame, name: str, rows: str) -> np.ndarray:
+    """A column of a file as numbers; a cell that is none is named."""
+    numbers = frame[name].cast(float, strict=False).alias("")  # names that look like patterns are names
+    if numbers.null_count():
+        row = int(numbers.is_null().arg_true()[0])
+        cell = frame[name][row]
+        what = "is empty" if cell is None else f"is no number: {cell!r}"
+        raise ValueError(
+            f"{rows}: column {name!r}, row {row} (counted from 0) {what}; mend the cell, or leave the row out"
+        )
+    return numbers.to_numpy()

@@ -1,5 +1,18 @@
 from .credit import Dilution, Ledger, Shapley, dilution, free_rider, rewards, shapley
-from .explanations import Disagreement, Why, disagreement, why
+from .explanations import (
+    Agreement,
+    Disagreement,
+    Guesses,
+    Interval,
+    Uncertainty,
+    Why,
+    agreement,
+    disagreement,
+    flagged,
+    guided,
+    read_guesses,
+    why,
+)
 from .quality import (
     Difference,
     Feedback,
@@ -21,6 +34,7 @@ from .quality import (
 from .similarity import Ellipse, Groups, Likeness, Map, Measured, Planar, Similarity, planar, similarity
 
 __all__ = [
+    "Agreement",
     "Difference",
     "Dilution",
     "Disagreement",
@@ -30,7 +44,9 @@ __all__ = [
     "Findings",
     "Gain",
     "Groups",
+    "Guesses",
     "HarmfulRow",
+    "Interval",
     "Ledger",
     "Likeness",
     "Map",
@@ -42,15 +58,20 @@ __all__ = [
     "Suspect",
     "Suspects",
     "ToOther",
+    "Uncertainty",
     "Why",
+    "agreement",
     "dilution",
     "disagreement",
     "feedback",
     "findings",
+    "flagged",
     "free_rider",
+    "guided",
     "harmful_rows",
     "label_suspects",
     "planar",
+    "read_guesses",
     "record_next",
     "rewards",
     "shapley",

@@ -240,6 +240,27 @@ class Credit:
 
 
 @dataclass(frozen=True)
+class Differing:
+    """A feature in which another silo would change the model: its share of the difference of gradients."""
+
+    silo: str
+    feature: str
+    share: float
+    low: float  # NaN: no interval
+    high: float
+    clear: bool  # more than chance explains
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Reasons, silo by silo; features that silos disagree about; and how sure single predictions are."""
+
+    reasons: Mapping[str, tuple[str, ...]]
+    differing: tuple[Differing, ...]
+    intervals: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Hospital:
     """All that the report says about one user."""
 
@@ -258,6 +279,7 @@ class Hospital:
     model_hash: str
     similar: Similar | None = None
     own_data: OwnData | None = None  # None: it was not looked at
+    explained: Explained | None = None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from confrere.report.predictions import Predicted, label_of
 from confrere.report.similar import compared, resemblance, similar
 from confrere.report.steps import Meanings
 from confrere.report.sureness import sureness
+from confrere.report.why import explained_by
 from confrere.study.cases import digest_of
 from confrere.study.cell import When
 from confrere.study.result import ALL, StudyResult
@@ -160,7 +161,7 @@ def hospital(
         listened(answer), learned(answer.model, by_itself, silos, user, meanings, label), groupings, without, sure,
         cost_of(answer, result, main), credited(silos, user, answer, result), curves_of(result, answer.user),
         model_hash(answer.model), similar(alike, user),
-        own_data(silos, user, min_group, rows=single),
+        own_data(silos, user, min_group, rows=single), explained_by(answer, silos, user),
     )  # fmt: skip
 
 

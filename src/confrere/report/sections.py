@@ -23,6 +23,7 @@ from confrere.report.metrics import (
     signed,
     within,
 )
+from confrere.report.why import intervals, reasons
 
 MOST_FEATURES = 16  # in a figure; the table has all
 MOST_ON_MAP = 12
@@ -43,10 +44,10 @@ def questions(contents: Contents, hospital: Hospital, level: int) -> str:
     name, one = hospital.name, anchor(hospital.name)
     asked = (
         (f"Did learning together help {name}?", helping(hospital)),
-        (f"Whose data did {name}'s model listen to, and when?", listening(hospital)),
+        (f"Whose data did {name}'s model listen to, and when?", listening(hospital) + reasons(hospital)),
         ("What did the model learn, and how does it differ from training alone?", learning(hospital)),
         (f"Does it work equally for all {contents.people}?", groups(contents, hospital)),
-        ("How sure is it?", sureness(contents, hospital)),
+        ("How sure is it?", sureness(contents, hospital) + intervals(hospital)),
         ("What did it cost, and what was shared?", cost(contents, hospital)),
         (
             f"Who is like {name}, in what sense, and what does it rest on?",

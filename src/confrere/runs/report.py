@@ -21,6 +21,7 @@ from confrere.study import Study, StudyResult
 from confrere.study.cases import seeded_silos
 
 PAGE = "report.html"
+REPLICAS = 30  # behind the intervals of single predictions
 WORDS: dict[str, dict[str, Any]] = {  # of data sets with a name
     "titanic": {
         "title": "Who should learn with whom? Four groups of Titanic passengers", "people": "passengers",
@@ -89,7 +90,7 @@ def answer_of(study: Study, split: Silos, seed: int, user: str, result: StudyRes
     if main in MAIN:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AnswerWarning)  # they are among its notes
-            return personalise(split, user, "auto", model, others=others)
+            return personalise(split, user, "auto", model, others=others, uncertainty=REPLICAS)
     contender = next(c for c in study.contenders if c.name == main)
     [cell] = [c for c in result.of(main, user) if c.seed == seed]
     numbers = dict(cell.hyper[cell.row("last")])

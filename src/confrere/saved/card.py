@@ -23,6 +23,7 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         "## How good it is",
         quality(manifest),
         *(f"- {note}" for note in manifest["notes"]),
+        *([f"Beside each prediction: {spread['words']}"] if (spread := manifest.get("uncertainty")) else []),
         "## Data",
         data(manifest["data"]),
         "## What left each silo",

@@ -28,6 +28,7 @@ from confrere.disk import write_through
 from confrere.models import Model
 from confrere.saved.card import model_card
 from confrere.saved.reference import reference_of
+from confrere.saved.spread import is_spread, loaded_spread, spread_manifest, spread_tensors
 from confrere.study.cases import digest_of
 from confrere.study.study import versions
 from confrere.study.units import Units
@@ -70,7 +71,7 @@ def save_model(
 
     target = Path(folder)
     check_target(target, replace)
-    tensors = save(flattened(answer.model))
+    tensors = save(flattened(answer.model) | spread_tensors(answer.model))
     manifest = manifest_of(answer, silos, config or {}, hashlib.sha256(tensors).hexdigest())
     target.parent.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -158,9 +159,18 @@ def manifest_of(answer: Answer, silos: Silos, config: Mapping[str, Any], digest:
         "shared": [entry._asdict() for entry in answer.shared],
         "reference": reference_of(predictor.feature_names, X, y, classes),
         "test": reached_on_test_rows(predictor, *own.rows("test")),
+        "uncertainty": spread_manifest(predictor),
+        "why": reasons_of(answer),
         "config": dict(config),
         "sha256": {MODEL: digest},
     }  # fmt: skip
+
+
+def reasons_of(answer: Answer) -> dict[str, Any]:
+    """Why every silo counted as it did, for who asks later, when the run is gone."""
+    from confrere.insight.explanations.why import why
+
+    return {silo: why(answer, silo).to_dict() for silo in answer.weights}
 
 
 def signed(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,12 +228,14 @@ def load_model(folder: str | os.PathLike[str]) -> Saved:
         raise FileNotFoundError(f"{place} has no {MODEL}: save the model anew") from None
     if hashlib.sha256(content).hexdigest() != manifest["sha256"][MODEL]:
         raise ValueError(f"{place / MODEL} is not the file that was saved: its SHA-256 differs from {MANIFEST}")
-    members = list(zip(manifest["members"], unflattened(load(content)), strict=True))
+    tensors = load(content)
+    own = {name: value for name, value in tensors.items() if not is_spread(name)}
+    members = list(zip(manifest["members"], unflattened(own), strict=True))
     encoding = None if manifest["encoding"] is None else Encoding.from_dict(manifest["encoding"])
     labels = None if manifest["labels"] is None else tuple(manifest["labels"])
     predictor = Predictor(
         model_named(manifest["model"]), tuple(members), manifest["user"], tuple(manifest["features"]), labels, encoding,
-        Units(*manifest["model"].get("units", ())),
+        Units(*manifest["model"].get("units", ())), loaded_spread(manifest, tensors, unflattened),
     )  # fmt: skip
     return Saved(place, predictor, manifest)
 

@@ -9,7 +9,8 @@ cancels.
 
 Intervals come from drawing the rows of both silos anew, with replacement. A squared difference is never 0 on samples,
 also if both silos are draws from one population: `by_chance` is what would then be expected of it (the variances of
-the two gradients), and a part counts as clear where a chi-square test at 5 % finds more than that.
+the two gradients), and a part counts as clear where a chi-square test finds more than that, at 5 %
+for all parts together (Holm).
 """
 
 import json
@@ -181,8 +182,10 @@ def chances(apart: list[np.ndarray], drawn: Sequence[list[np.ndarray]], model: M
     """
     from scipy.special import chdtrc
 
+    from confrere.saved.drift import holm
+
     expected: list[float] = []
-    clear: list[bool] = []
+    chance: list[float] = []
     for j, d in enumerate(apart):
         variance = np.sum([np.var(g[j][1:], axis=0, ddof=1) for g in drawn], axis=0)
         mean, spread = float(variance.sum()), float(np.square(variance).sum())
@@ -191,8 +194,8 @@ def chances(apart: list[np.ndarray], drawn: Sequence[list[np.ndarray]], model: M
         freedom = mean**2 / spread if spread > 0 else 1.0
         p = chdtrc(freedom, freedom * float(np.square(d).sum()) / mean) if mean > 0 else float(not d.any())
         expected.append(mean)
-        clear.append(p < 0.05)
-    return np.array(expected), np.array(clear)
+        chance.append(float(p))
+    return np.array(expected), np.array(holm(chance)) < 0.05
 
 
 def single(difference: np.ndarray, model: Model) -> float | None:
@@ -221,5 +224,9 @@ def in_words(
         return [f"{a} and {b} do not clearly disagree: chance may explain all of it ({far})."]
     told = [f"{p.name} ({percent(p.share)}, 95 %: {percent(p.low)} to {percent(p.high)})" for p in clear[:4]]
     rest = len(parts) - len(clear)
-    said = [f"{a} and {b} disagree most about {listing(told)}: {far}."]
-    return said + ([f"Of {rest} other parts of the model chance may explain the difference."] if rest else [])
+    more = ", the share of the difference in brackets" if len(clear) <= 4 else f" and {len(clear) - 4} more"
+    said = [f"{a} and {b} clearly disagree about {listing(told)}{more}: {far}."]
+    said += [f"Of {rest} other parts of the model chance may explain the difference."] if rest else []
+    if not parts[0].clear:
+        said.append(f"Among these is {parts[0].name}, with the largest share ({percent(parts[0].share)}).")
+    return said

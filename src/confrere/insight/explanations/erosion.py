@@ -24,6 +24,7 @@ TERMS = {
     "joined": "a silo that joins late starts at the others' typical weight instead of 1",
 }
 INFINITE = 1e30  # a distance above stands for infinity
+ROUNDING = 1e-9  # a weight below is none
 MOSTLY, HARDLY = 2 / 3, 1 / 3  # of what was lost
 
 
@@ -113,20 +114,20 @@ def in_words(
     if not here.any():
         return [f"{silo} never took part together with {user}: its weight was not judged."]
     weight = seen.weights[:, seen.silo] / factor
-    lost = [-float(terms[name].sum() / factor) for name in ("by_distance", "by_size")]
-    d = np.array([value for value in columns["distance"] if value is not None])
+    alive = np.array([value > ROUNDING for value in columns["before"]])  # what is taken from nothing is no loss
+    lost = [-float(terms[name][alive].sum() / factor) for name in ("by_distance", "by_size")]
+    d = np.array([v for v, there in zip(columns["distance"], alive, strict=True) if v is not None and there])
+    passes = max(v for v, there in zip(columns["passes"], alive, strict=True) if there)
     far = f"distance {d.mean():.2f} in the mean" if len(d) else "infinitely far: the user's own gradient was zero"
-    headline = f"{silo} {since_when(weight)}{because(lost, far, columns)}"
+    headline = f"{silo} {since_when(weight)}{because(lost, far, passes)}"
     said = [
-        f"By distance it was to lose {lost[0]:.3f}, by size {lost[1]:.3f}, of a weight that began at "
+        f"By distance it was to lose {lost[0]:.3f}, by size {abs(lost[1]):.3f}, of a weight that began at "
         f"{1 + float(terms['joined'].sum() / factor):.2f} and ended at {weight[-1]:.3f}.",
     ]
-    cut = float(terms["cut_off"].sum() / factor)
+    cut = float(terms["cut_off"][alive].sum() / factor)
     if cut > 0:
         round_ = int(np.argmax(weight <= 0)) + 1
-        said.append(
-            f"It reached 0 in round {round_}; {cut:.3f} of the penalties was not taken, as no weight is below 0."
-        )
+        said.append(f"It reached 0 in round {round_}; {cut:.3f} of that was not taken, as no weight is below 0.")
     return [headline, *said]
 
 
@@ -139,14 +140,14 @@ def since_when(weight: np.ndarray) -> str:
     return f"counted less than half from round {int(np.argmax(weight < 0.5)) + 1} on"
 
 
-def because(lost: list[float], far: str, columns: dict[str, list[Any]]) -> str:
+def because(lost: list[float], far: str, count: float) -> str:
     """Because of distance, of size, or of both."""
     total = sum(lost)
     if total <= 0:
         return ", as its gradients were those of the user."
-    if columns["weight"][-1] is not None and lost[0] + lost[1] < 0.01:
+    if total < 0.01:
         return f", as its gradients hardly differed from the user's ({far})."
-    passes = f"its rows were used {columns['passes'][-1]:.0f} times"
+    passes = f"its rows were used {count:.0f} times over"
     if lost[1] / total < HARDLY:
         return f" because its gradient pointed elsewhere ({far}), not because it is small."
     if lost[1] / total > MOSTLY:

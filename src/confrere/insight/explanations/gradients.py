@@ -11,6 +11,7 @@ from confrere.core import Batch, Tree
 from confrere.data.silos import Silos
 from confrere.layers import layer_names, names_on
 from confrere.models import Model
+from confrere.study.cases import round_up
 
 LINEAR = ("linear", "logistic")
 INTERCEPT = "intercept"
@@ -59,8 +60,14 @@ def draws_of(rows: int, resamples: int, seed: int) -> np.ndarray:
 
 
 def gradients(model: Model, params: Tree, X: np.ndarray, y: np.ndarray, draws: np.ndarray) -> list[np.ndarray]:
-    """The gradient of the mean loss over every draw of rows: per part an array [draws, numbers of the part]."""
-    found = jax.tree.map(np.asarray, _gradients(model, params, X, y, draws))
+    """The gradient of the mean loss over every draw of rows: per part an array [draws, numbers of the part].
+
+    Rows are padded to a coarse list of sizes, so that few programs are needed.
+    """
+    room = round_up(len(y)) - len(y)
+    X, y = (np.pad(a, [(0, room), *[(0, 0)] * (a.ndim - 1)]) for a in (X, y))
+    draws = np.pad(draws, [(0, 0), (0, room)])
+    found = jax.tree.map(np.asarray, _gradients(model, params, X, y, draws, len(y) - room))
     if model.name in LINEAR:
         whole = np.concatenate([found["w"], found["b"][:, None]], axis=1)  # [draws, features + 1, outputs]
         return [whole[:, j].astype(float) for j in range(whole.shape[1])]
@@ -71,6 +78,6 @@ def gradients(model: Model, params: Tree, X: np.ndarray, y: np.ndarray, draws: n
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _gradients(model: Model, params: Tree, X: jax.Array, y: jax.Array, draws: jax.Array) -> Tree:
-    live = jnp.ones(X.shape[0], bool)
+def _gradients(model: Model, params: Tree, X: jax.Array, y: jax.Array, draws: jax.Array, rows: jax.Array) -> Tree:
+    live = jnp.arange(X.shape[0]) < rows
     return jax.lax.map(lambda rows: jax.grad(model.loss)(params, Batch(X[rows], y[rows], live)), draws)

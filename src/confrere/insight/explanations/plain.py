@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from confrere.answers.answer import Answer
+from confrere.answers.words import percent
 from confrere.history import History
 from confrere.insight.explanations.path import EXACT, Seen, Why, columns_of
 
@@ -23,6 +25,13 @@ def why_plain(history: History, seen: Seen) -> Why:
     user, silo = history.names[seen.user], history.names[seen.silo]
     words = (f"{silo}: {rule_in_words(history, seen)}.", EXACT)
     return Why(history.algorithm, user, silo, "", {}, columns_of(seen), words)
+
+
+def why_unweighed(answer: Answer, silo: str) -> Why:
+    """An algorithm that weighs nobody, round by round."""
+    share = answer.weights.get(silo, 0.0)
+    words = (f"{silo}: {answer.algorithm} weighs no silo round by round; its share is {percent(share)}.", EXACT)
+    return Why(answer.algorithm, answer.user, silo, "", {}, {"share": [share]}, words)
 
 
 def rule_in_words(history: History, seen: Seen) -> str:

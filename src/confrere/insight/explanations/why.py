@@ -6,7 +6,7 @@ from confrere.history import History
 from confrere.insight.explanations.borrowed import why_borrowed
 from confrere.insight.explanations.erosion import why_eroded
 from confrere.insight.explanations.path import Why, seen_in
-from confrere.insight.explanations.plain import why_plain
+from confrere.insight.explanations.plain import why_plain, why_unweighed
 from confrere.insight.explanations.waffle import why_waffled
 
 BY_EVIDENCE = "auto (evidence"
@@ -42,6 +42,8 @@ def why(run: History | Answer, silo: int | str, user: int | str | None = None) -
         if run.algorithm.startswith(BY_EVIDENCE):
             names = tuple(dict.fromkeys((*run.weights, *run.relevance)))
             return why_borrowed(run, names[place_of(names, silo)])
+        if run.history.weights is None:
+            return why_unweighed(run, run.history.names[place_of(run.history.names, silo)])
         run, user = run.history, run.user
     if not isinstance(run, History):
         raise TypeError(f"run is what simulate or personalise returned, not {type(run).__name__}")
