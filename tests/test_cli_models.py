@@ -260,7 +260,7 @@ def test_predict_gives_a_class_and_probabilities_for_every_row(folder):
     done = confrere("predict", "model", "new.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     found = pl.read_csv(done.stdout.encode())
-    assert found.columns == ["row", "prediction", "p(no)", "p(yes)"]
+    assert found.columns == ["row", "prediction", "p(no)", "p(yes)", "low", "high", "possible"]
     assert found.height == 60
     np.testing.assert_allclose(found["p(no)"] + found["p(yes)"], 1, atol=1e-5)
     assert ((found["p(yes)"] > 0.5) == (found["prediction"] == "yes")).all()
