@@ -42,7 +42,8 @@ class History:
     part: str  # the rows that the metrics were measured on
     bytes_up: np.ndarray  # [R, n]
     bytes_down: np.ndarray  # [R, n]; the last model, handed out after round R, is not in it
-    stopped: bool  # by the stop rule, before the rounds asked for
+    stopped: bool  # by the stop rule or a budget, before the rounds asked for
+    stopped_by: str  # why and when, in words; empty if it was not
     make_models: Callable[[], Tree] = field(repr=False)
     state: State = field(repr=False)
     key: jax.Array = field(repr=False)
@@ -77,6 +78,7 @@ class History:
         return {
             "algorithm": self.algorithm, "rounds": self.rounds, "part": self.part, "metrics": last,
             "bytes_up": int(self.bytes_up.sum()), "bytes_down": int(self.bytes_down.sum()),
+            "stopped": self.stopped_by or None,
         }  # fmt: skip
 
     def then(self, later: "History") -> "History":

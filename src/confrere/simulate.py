@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from confrere.budget import bytes_of, rounds_within, why_stopped
 from confrere.core import Block, Mixer, State, Tree
 from confrere.data.silo import PartName
 from confrere.data.silos import Silos
@@ -57,6 +58,7 @@ def simulate(
     record: Sequence[str] = ("weights", "distance", "norm"),
     stop: str | None = None,
     min_dilution: Limit = None,
+    budget: Any = None,
     resume: History | None = None,
     progress: Callable[[int, int], None] | None = None,
     debug: bool = False,
@@ -76,6 +78,8 @@ def simulate(
         stop: "cone" stops before the first round in which the messages fit in no cone.
         min_dilution: silos whose contribution could be mixed with less of others' than this withdraw before round 1
             (see `insight.dilution`); one number for all, or by name. `history.withdrawn` tells who did, and why.
+        budget: bytes that all silos together may send and receive, the rounds of `resume` included: a number, or words
+            such as "2MB". The run stops before the first round that would exceed it.
         resume: a history to go on from, up to `rounds` in all, with the bits of a run at once; its key goes on too, so
             `seed` and `params` say nothing then. The algorithm's numbers may change.
         progress: called with (rounds done, rounds) after every chunk of a second or less.
@@ -108,16 +112,20 @@ def simulate(
     who = availability(active, rounds, len(silos))[first:]
     if "prior" in recipe.hyper:
         who = who & (recipe.hyper["prior"] > 0)
+    up, down = _traffic(setup, hyper, state, train).by_silo()
+    asked, limit = first + len(who), bytes_of(budget)
+    if limit is not None:
+        sending = who & (np.array(silos.sizes("train")) > 0)
+        who = who[: rounds_within(limit - used_by(resume), (sending * (up + down)).sum(axis=1))]
     place = None if user is None else jnp.int32(user)
     outcome = run(setup, (hyper, key, train, test, place), who, state, silos.names, progress)
     done = len(outcome.entries.record.mass)
     sending = who[:done] & (np.array(silos.sizes("train")) > 0)
-    up, down = _traffic(setup, hyper, state, train).by_silo()
     models = lambda: jax.tree.map(np.asarray, _personal_models(setup, hyper, outcome.state, train))  # noqa: E731
     history = History(
         algorithm=recipe.name, names=silos.names, user=user, static=dict(recipe.static),
         hyper=dict(recipe.hyper), rounds=done, part=part, sizes=silos.sizes("train"),
-        bytes_up=sending * up, bytes_down=sending * down, stopped=outcome.stopped,
+        bytes_up=sending * up, bytes_down=sending * down, **ending(outcome.stopped, first + done, asked, limit),
         make_models=models, state=outcome.state, key=key, per_silo=setup.algorithm(recipe.hyper).mixer.per_silo,
         withdrawn=withdrawn,
         **recorded(outcome, train, test if isinstance(test, Held) else Held(test, test), everybody=user is None),
@@ -136,6 +144,21 @@ def after_withdrawal(
         first, why = next(iter(found.withdrawn.items()))
         raise ValueError(f"min_dilution: nobody is left to take part; silo {first!r} leaves because {why}")
     return (recipe.with_prior(found.prior) if found.withdrawn else recipe), dict(found.withdrawn)
+
+
+def used_by(resume: History | None) -> int:
+    """The bytes of the rounds before."""
+    return 0 if resume is None else int(resume.bytes_up.sum() + resume.bytes_down.sum())
+
+
+def ending(by_rule: bool, done: int, asked: int, limit: int | None) -> dict[str, Any]:
+    """Whether a run was stopped before the rounds asked for, and by what."""
+    if by_rule:
+        said = f"stopped before round {done + 1} of {asked}: the messages fit in no cone"
+        return {"stopped": True, "stopped_by": said}
+    if limit is not None and done < asked:
+        return {"stopped": True, "stopped_by": why_stopped(limit, done, asked)}
+    return {"stopped": False, "stopped_by": ""}
 
 
 def warn_of_length(recipe: Recipe, rounds: int) -> None:

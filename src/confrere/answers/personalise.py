@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from confrere.algorithms import evidence
 from confrere.answers import words
+from confrere.answers.affording import afforded, check_once
 from confrere.answers.answer import Answer, warn_of
 from confrere.answers.auto import by_evidence
 from confrere.answers.average import by_average
@@ -19,6 +20,7 @@ from confrere.answers.teaching import taught_by
 from confrere.answers.trials import FOLDS, ROUNDS, Progress, best, case_of, settings, trials
 from confrere.answers.worth import doubts_about
 from confrere.borrowing.summary import MIN_CELL, SHARES, Share
+from confrere.budget import bytes_of
 from confrere.checks import check_counts, check_numbers
 from confrere.data.silo import AS_CLASSES, signs_only
 from confrere.data.silos import Silos
@@ -49,6 +51,7 @@ def personalise(
     rounds: int = ROUNDS,
     min_dilution: Limit = None,
     seed: int = 0,
+    budget: Any = None,
     progress: Progress | None = None,
     guesses: "Guesses | None" = None,
     guess_weight: float = 1.0,
@@ -69,6 +72,8 @@ def personalise(
         others: "all": the other silos use all their rows; "train": their training rows only.
         min_dilution: silos whose contribution could be mixed with less of others' than this withdraw before anything is
             trained, see `insight.dilution`: for named algorithms. `answer.withdrawn` tells who did, and why.
+        budget: bytes that all silos together may send and receive for this model, tuning included: a number, or words
+            such as "2MB". A named algorithm is run for as many rounds as that allows.
         grid, rounds, seed: for named algorithms, models without curvature, and the comparison.
         guesses, guess_weight: what a clinician expects of some cases (`confrere.insight.Guesses`), and how much the
             user's loss heeds that: 0 not at all, 1 as much as all its rows, large: the guesses alone.
@@ -126,9 +131,15 @@ def personalise(
             withdrawn=withdrawn, **said,
         )  # fmt: skip
 
+    limit = bytes_of(budget)
     if algorithm != "auto":
-        return named_answer(answer, taught.silos, place, algorithm, taught.model, others, grid, rounds, seed, progress)
+        return named_answer(
+            answer, taught.silos, place, algorithm, taught.model, others, grid, rounds, seed, limit, progress
+        )
     if linear_auto:
+        if limit is not None:
+            once = evidence(place, share, min_cell)
+            check_once(case_of(silos, place, model, others, seed), model, once, limit)
         rows = max(len(s.y) for s in silos.silos) if others == "all" else max(silos.sizes("train"))
         heard = by_evidence(seen, place, model, share, min_cell, prevalence, rows, taught.beside)
         said = heard._asdict()
@@ -136,6 +147,8 @@ def personalise(
         recipe = evidence(place, share, min_cell)
         made = answer(predictor, auto=recipe, algorithm="auto (evidence-weighted borrowing)", **said)
     else:
+        if limit is not None:
+            raise ValueError("budget: 'auto' tries several algorithms with this model; name one, and it keeps to it")
         made = averaged_answer(answer, taught.silos, place, taught.model, others, seed, rounds, progress)
     warn_of(made)
     return made
@@ -194,13 +207,14 @@ def averaged_answer(answer, silos: Silos, user: int, model: Model, others, seed:
 
 def named_answer(
     answer, silos: Silos, user: int, algorithm: Any, model: Model, others, grid, rounds: int, seed: int,
-    progress: Progress | None,
+    limit: int | None, progress: Progress | None,
 ) -> Answer:  # fmt: skip
     """A named algorithm at its best numbers, in words."""
     given = asked_for(algorithm)
     case, how = case_of(silos, user, model, others, seed), settings(model, others)
     name = given.name if isinstance(given, Recipe) else given.__name__
-    [some] = trials(case, how, {name: given}, grid, rounds, progress)
+    allowed = afforded(case, model, name, given, grid, rounds, limit)
+    [some] = trials(case, how, {name: given}, grid, allowed.rounds, progress)
     trial = best(some)
     history = simulate(trial.recipe(user), model, case.silos, trial.contender.rounds, seed, user=user, metrics=())
     shared = (*told_of_labels(case.silos, model), *in_runs(case, model, trial.contender, FOLDS * len(some), 1))
@@ -208,6 +222,7 @@ def named_answer(
     said["replicate"] = lambda count, seed: by_runs(
         [Run(trial.recipe(user), trial.contender.rounds)], model, case.silos, user, count, seed
     )
+    said["notes"] = (*said["notes"], *([f"{name} was {allowed.why}."] if allowed.why else []))
     return answer(Predictor.of(model, [(1.0, history.personal(user))], silos, user, case.units), trial.score, **said)
 
 

@@ -17,6 +17,7 @@ from confrere.cli import (
     doctor,
     explain,
     feedback,
+    footprint,
     hub,
     monitor,
     predict,
@@ -110,6 +111,9 @@ app.command("report", rich_help_panel=STUDIES, epilog="Example: confrere report 
 )
 app.command("rewards", rich_help_panel=STUDIES, epilog="Example: confrere rewards my-run --user north --budget 1000")(
     rewards.rewards
+)
+app.command("footprint", rich_help_panel=STUDIES, epilog="Example: confrere footprint my-run --country FRA")(
+    footprint.footprint
 )
 app.add_typer(hub.app, name="hub", rich_help_panel=SITES)
 app.add_typer(site.app, name="site", rich_help_panel=SITES)

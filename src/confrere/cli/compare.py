@@ -28,6 +28,8 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="Random splits of every silo into halves.")] = 10,
     out: Out = Path("confrere-run"),
     model: inputs.ModelName = "linear",
+    budget: inputs.Budget = None,
+    compress: inputs.Compress = None,
     only: inputs.Only = None,
     exclude: inputs.Exclude = None,
     features: inputs.Features = None,
@@ -57,7 +59,7 @@ def compare(
                 "categorical": list(inputs.apart(categorical)), "missing": inputs.gone(missing), "scale": scale,
                 "task": task, "min_level": min_level,
             },
-            "study": {"model": model, "seeds": seeds},
+            "study": {"model": model, "seeds": seeds, "budget": budget, "compress": compress},
         }  # fmt: skip
         users, named = inputs.apart(user), inputs.known_algorithms(algorithms)
         if users and users != ("all",):
@@ -71,6 +73,8 @@ def compare(
 def run(
     file: Annotated[Path, typer.Argument(help="A study.toml; `confrere init` writes one.", show_default=False)],
     out: Out = Path("confrere-run"),
+    budget: inputs.Budget = None,
+    compress: inputs.Compress = None,
     number: processes.Number = 1,
     process: processes.Process = None,
     meet: processes.Meet = None,
@@ -84,6 +88,8 @@ def run(
         from confrere.runs.config import read_config, told_by_line
 
         config = read_config(file)
+        chosen = {name: value for name, value in (("budget", budget), ("compress", compress)) if value is not None}
+        config = config.model_copy(update={"study": config.study.model_copy(update=chosen)})
         with (
             told_by_line(file),
             processes.shared_by(number, process, meet, ["run", str(file), "--out", str(out)]) as first,
@@ -158,6 +164,8 @@ def show(found: dict[str, Any], quiet: bool) -> None:
             print(f"note: {note}")
     for name, value in found["overridden"].items():
         print(f"chosen by hand: {name} {value}")
+    for algorithm, why in found["stopped"].items():
+        print(f"{algorithm} was {why}")
     metrics = " / ".join(found["metrics"])
     show_means(f"{metrics} on the user's test rows, mean over {plural(found['seeds'], 'split')}", found["users"])
     for algorithm, differences in without_repeats(found["differences"]).items():

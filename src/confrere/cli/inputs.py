@@ -59,6 +59,22 @@ Task = Annotated[
 ModelName = Annotated[
     Literal["linear", "mlp"], typer.Option("--model", help="linear: logistic or linear regression; mlp: a network.")
 ]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        metavar="bytes=N",
+        help="Bytes that all silos together may send and receive, as in bytes=2MB: a run stops in time.",
+        show_default=False,
+    ),
+]
+Compress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="top_k=F|bits=N",
+        help="Silos send only the largest fraction of their numbers (top_k=0.1), or round them (bits=8).",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no notes.")]
 

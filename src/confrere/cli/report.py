@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from confrere.cli import inputs
+from confrere.cli import footprint, inputs
 from confrere.cli.common import for_people, print_json, progress_bar, start_jax
 
 
@@ -21,6 +21,8 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="The file to write (by default report.html in the folder).", show_default=False)
     ] = None,
+    country: footprint.Country = None,
+    watts: footprint.Watts = None,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -35,7 +37,7 @@ def report(
         start_jax()
         from confrere.runs.run import opened
 
-        page = write(opened(folder), json or quiet, inputs.apart(user), inputs.apart(groups), out)
+        page = write(opened(folder), json or quiet, inputs.apart(user), inputs.apart(groups), out, country, watts)
         if json:
             print_json({"folder": str(folder), "report": str(page)})
         else:
@@ -43,13 +45,14 @@ def report(
 
 
 def write(
-    finished: Any, hidden: bool, users: tuple[str, ...] = (), groups: tuple[str, ...] = (), out: Path | None = None
-) -> Path:
+    finished: Any, hidden: bool, users: tuple[str, ...] = (), groups: tuple[str, ...] = (), out: Path | None = None,
+    country: str | None = None, watts: float | None = None,
+) -> Path:  # fmt: skip
     """Write the report of a run, with a progress bar."""
     from confrere.runs.report import write_run_report
 
     with progress_bar("Report", hidden=hidden) as progress:
-        return write_run_report(finished, users or None, groups or None, out, progress).resolve()
+        return write_run_report(finished, users or None, groups or None, out, progress, country, watts).resolve()
 
 
 def is_model(folder: Path) -> bool:

@@ -18,6 +18,7 @@ def train(
     silo: inputs.SiloColumn = None,
     algorithm: Annotated[AlgorithmName, typer.Option(help="auto, or an algorithm by its name.")] = "auto",
     model: inputs.ModelName = "linear",
+    budget: inputs.Budget = None,
     prevalence: Annotated[
         float | None,
         typer.Option(
@@ -93,7 +94,7 @@ def train(
         heeded = guesses_of(guesses, guess_weight, silos, user, choice.formulas(user))
         with progress_bar("Experiments", hidden=quiet or json) as progress:
             answer = personal_answer(
-                silos, user, algorithm, model, prevalence, min_dilution, seed, progress, uncertainty, heeded
+                silos, user, algorithm, model, prevalence, min_dilution, seed, progress, uncertainty, heeded, budget
             )
         config = {
             "data": list(data),
@@ -159,7 +160,7 @@ def decided(algorithm: str, model: str, prevalence: float | None) -> dict[str, s
 
 def personal_answer(
     silos: Any, user: str, algorithm: str, model: str, prevalence: float | None, min_dilution: float | None, seed: int,
-    progress: Any, uncertainty: int = 0, heeded: Heeded | None = None,
+    progress: Any, uncertainty: int = 0, heeded: Heeded | None = None, budget: str | None = None,
 ) -> Any:  # fmt: skip
     """The answer; what it warns about is in its notes, and is shown there."""
     import warnings
@@ -175,7 +176,7 @@ def personal_answer(
         warnings.simplefilter("ignore", AnswerWarning)
         return personalise(
             silos, user, algorithm, chosen, prevalence=prevalence, others="train", min_dilution=min_dilution, seed=seed,
-            progress=progress, uncertainty=uncertainty, **({} if heeded is None else heeded._asdict()),
+            budget=budget, progress=progress, uncertainty=uncertainty, **({} if heeded is None else heeded._asdict()),
         )  # fmt: skip
 
 

@@ -149,6 +149,15 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Footprint:
+    """What every algorithm reached for what it cost, as a table, and what the numbers rest on."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Sense:
     """What one measure says of a user and another silo; `back`: the other way, where that is not the same."""
 
@@ -314,6 +323,7 @@ class Contents:
     overall: Help | None  # the mean over users, if there are several
     engineer: Engineer
     resemblance: Resemblance | None = None
+    footprint: Footprint | None = None  # of the whole comparison; None: its folder is not known
 
     def to_dict(self) -> dict[str, Any]:
         """As numbers, words, lists and dicts; numbers that JSON does not know are None."""

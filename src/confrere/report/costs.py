@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from confrere.answers.answer import Answer
+from confrere.budget import in_words as size
 from confrere.data.source import Shared
 from confrere.report.contents import Cost, Sent, Traffic
 from confrere.report.metrics import MAIN
@@ -53,17 +54,6 @@ def traffic_of(result: StudyResult, algorithm: str, user: str) -> Traffic:
     cell = result.of(algorithm, user)[0]
     rounds = cell.partners.shape[1]
     return Traffic(algorithm, rounds, rounds * cell.bytes_each, rounds * cell.bytes_total)
-
-
-def size(count: float) -> str:
-    """Bytes in words.
-
-    >>> size(900), size(12_300), size(4_560_000)
-    ('900 bytes', '12.3 kB', '4.6 MB')
-    """
-    if count < 1000:
-        return f"{count:.0f} bytes"
-    return f"{count / 1e3:.1f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
 def cost_in_words(answer: Answer, sent: tuple[Sent, ...], traffic: tuple[Traffic, ...], main: str) -> list[str]:

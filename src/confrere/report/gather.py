@@ -13,7 +13,7 @@ from confrere.answers.predictor import Predictor
 from confrere.answers.worth import CONSIDER_ALONE
 from confrere.data.silos import Silos
 from confrere.insight.similarity import Similarity
-from confrere.report.contents import Contents, Curve, Engineer, Grouping, Hospital
+from confrere.report.contents import Contents, Curve, Engineer, Footprint, Grouping, Hospital
 from confrere.report.costs import cost_of
 from confrere.report.credit import credited
 from confrere.report.feedback import own_data
@@ -54,6 +54,7 @@ def report_on(
     made: str | None = None,
     seed: int | None = None,
     alone: Mapping[str, Predictor] | None = None,
+    footprint: Footprint | None = None,
 ) -> Contents:
     """All that the report says about some users.
 
@@ -74,6 +75,7 @@ def report_on(
         overridden: what was chosen otherwise than the defaults, in words.
         made: the date on the page; by default today.
         seed: the study's seed that split these silos, if one did; groups and calibration are said to be of that split.
+        footprint: what the comparison cost, for the same section.
         alone: by user, the model trained alone on these silos; by default the ridge optimum, where the model has one.
 
     >>> import numpy as np, confrere as cf
@@ -126,7 +128,7 @@ def report_on(
         overall=helped(result, ALL, chosen, at) if len(result.users) > 1 and len(places) > 1 else None,
         engineer=Engineer(
             dict(result.config), digest_of(silos), dict(seconds or {}), curve_metric(result), keys_of(result)
-        ), resemblance=resemblance(alike),
+        ), resemblance=resemblance(alike), footprint=footprint,
     )  # fmt: skip
 
 

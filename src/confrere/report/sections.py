@@ -4,9 +4,9 @@ import re
 import zlib
 
 from confrere.answers.answer import RELEVANT
+from confrere.budget import in_words as size
 from confrere.report import figures, html
 from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping, Help, Hospital
-from confrere.report.costs import size
 from confrere.report.credit import credit
 from confrere.report.feedback import about_own_data
 from confrere.report.figures import Row, style_of
@@ -277,7 +277,19 @@ def cost(contents: Contents, hospital: Hospital) -> str:
     if sent:
         tables += html.table(f"What left each silo for {hospital.name}'s model, in numbers (or words)",
                              ["quantity", "what for", *names], sent, reasons=True)  # fmt: skip
-    return html.listed((*found.words, *seconds)) + tables
+    return html.listed((*found.words, *seconds)) + tables + spent(contents)
+
+
+def spent(contents: Contents) -> str:
+    """What the whole comparison cost, and what each algorithm reached for it."""
+    found = contents.footprint
+    if found is None:
+        return ""
+    title = (
+        "What one run of each algorithm costs, and what it reached, mean over all users (95 % intervals over splits)"
+    )
+    rows = [[algorithm_title(name), *cells] for name, *cells in found.rows]
+    return html.table(title, list(found.titles), rows) + html.listed(found.words)
 
 
 def estimate_cell(metric: str, value: Estimate) -> str:

@@ -63,6 +63,8 @@ class StudyPart(Part):
     seeds: Count = 10
     rounds: Count = 30
     others: Literal["all", "train"] = "train"
+    budget: str | int | None = None
+    compress: str | None = None
     grid: dict[str, list[float | int] | dict[str, list[float | int]]] = {}
 
     @model_validator(mode="before")

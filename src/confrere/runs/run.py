@@ -1,7 +1,8 @@
 """Carrying out a comparison in a folder, so that it survives whatever stops it.
 
     config.json      what is compared, with paths that hold anywhere
-    journal.jsonl    when it began, on which data, when it was resumed and when it ended
+    journal.jsonl    when it began, on which data, when it was resumed and when it ended; how long processors
+                     worked for every algorithm, and the energy where it was measured
     cells/           every finished cell, written to the disk and renamed: there as a whole or not at all
     study.json, cells.parquet, curves.parquet     the result, once all cells are there
     report.html      the page, if it is wanted (see runs/report.py)
@@ -11,10 +12,12 @@ ends as one that was not. Where several processes share a run (after `jax.distri
 keeps the folder; the others write their finished cells into it, or into one of the same name on their own machine.
 """
 
+import contextlib
+import functools
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,22 +25,26 @@ import jax
 
 from confrere import algorithms, models
 from confrere.answers.personalise import fitting_model
+from confrere.budget import bytes_of
 from confrere.checks import WrongField
 from confrere.data.choose import check_user, chosen_silos
 from confrere.data.fetch import DataNotFound
 from confrere.data.silos import Silos
 from confrere.disk import write_through, write_whole
+from confrere.insight.footprint.rapl import Meter
 from confrere.models import Model
 from confrere.runs.config import FOR_NETWORKS, Config
 from confrere.study import Study, StudyResult
 from confrere.study.cases import digest_of
 from confrere.study.sharing import told_by_all
+from confrere.transforms import Compression, compression_named
 
 CONFIG, JOURNAL, CELLS, RESULT = "config.json", "journal.jsonl", "cells", "study.json"
 FOR_LINEAR = {
     "auto": "can be compared for linear models only (`confrere train` has it for networks, too)",
     "ridge_local": "is for linear models only, as networks have no ridge optimum",
 }
+AS_THEY_ARE = ("auto", "local", "ridge_local")  # sums that are sent once, and what sends nothing
 FOR_LAYERS = ("fedper", "fedrep")
 OR_NETWORK = 'name others, or take the model "mlp"'
 OR_LINEAR = 'or take the model "linear"'
@@ -74,7 +81,7 @@ def beside_the_first(place: Path) -> Finished:
     """A process's share of a run that the first process has begun."""
     config = Config.model_validate_json(everybody_here(""))
     silos = chosen_silos(config.choice())
-    return Finished(place, config, silos, study_of(config, silos).run(place / CELLS))
+    return Finished(place, config, silos, study_of(config, silos).run(place / CELLS, spent=spent_in(place)))
 
 
 def everybody_here(config: str) -> str:
@@ -120,22 +127,69 @@ def what_was_begun(place: Path) -> tuple[Config, Silos]:
 
 def carried_out(config: Config, place: Path, silos: Silos, study: Study, progress: Progress | None) -> Finished:
     """All cells that are not there yet, and the result."""
-    result = study.run(place / CELLS, progress)
+    meter, began = Meter(), time.process_time()
+    result = study.run(place / CELLS, metered(progress, meter), spent_in(place))
     result.save(place)
-    note(place, "finished", cells=len(result.cells_))
+    joules = meter.joules
+    measured = {} if joules is None else {"joules": joules}
+    note(place, "finished", cells=len(result.cells_), cpu_seconds=time.process_time() - began, **measured)
     return Finished(place, config, silos, result)
+
+
+def metered(progress: Progress | None, meter: Meter) -> Progress:
+    """The same progress, at every step of which the energy counters are read, before they can go round twice."""
+
+    def step(done: int, total: int) -> None:
+        meter.sample()
+        if progress is not None:
+            progress(done, total)
+
+    return step
+
+
+def spent_in(place: Path) -> Callable[[str, int, float], None]:
+    """What the journal is told of the work for every algorithm."""
+    return lambda algorithm, experiments, seconds: note(
+        place, "computed", algorithm=algorithm, experiments=experiments, cpu_seconds=seconds
+    )
 
 
 def study_of(config: Config, silos: Silos) -> Study:
     """The study that a configuration describes."""
     part = config.study
     model = model_of(config, silos)
-    makers: dict[str, Any] = {name: maker_of(name, model) for name in part.algorithms}
+    with told_of_field("compress"):
+        way = None if part.compress is None else compression_named(part.compress)
+    makers: dict[str, Any] = {name: compressing(maker_of(name, model), name, way) for name in part.algorithms}
     for user in [] if part.users == "all" else part.users:
         check_user(user, silos.names, config.choice())
+    with told_of_field("budget"):
+        limit = bytes_of(part.budget)
     return Study(
-        silos, model, makers, users=part.users, seeds=part.seeds, grid=part.grid, rounds=part.rounds, others=part.others
-    )
+        silos, model, makers, users=part.users, seeds=part.seeds, grid=part.grid, rounds=part.rounds,
+        others=part.others, budget=limit,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def told_of_field(name: str) -> Iterator[None]:
+    """Say of what is wrong in which field of the study it is."""
+    try:
+        yield
+    except ValueError as problem:
+        raise WrongField(("study", name), str(problem)) from problem
+
+
+def compressing(maker: Any, name: str, way: Compression | None) -> Any:
+    """An algorithm with compressed messages; sums that are sent once are left as they are."""
+    if way is None or name in AS_THEY_ARE:
+        return maker
+
+    @functools.wraps(maker)
+    def make(*given: Any, **more: Any) -> Any:
+        return maker(*given, **more).compressed(way)
+
+    return make
 
 
 def model_of(config: Config, silos: Silos) -> Model:

@@ -21,6 +21,7 @@ def summary(finished: Finished) -> dict[str, Any]:
         "seeds": len(result.config["seeds"]), "metrics": list(metrics), "algorithms": list(result.algorithms),
         "users": means(result, metrics), "notes": list(finished.silos.notes),
         "overridden": finished.config.overridden,
+        "stopped": {k: v["stopped"] for k, v in result.config["algorithms"].items() if "stopped" in v},
         "differences": {
             a: {b: differences(result, a, b, metrics) for b in rivals if b != a}
             for a in result.algorithms if any(b != a for b in rivals)

@@ -32,6 +32,8 @@ algorithms = ["auto", "ridge_local", "fedavg", "weight_erosion"]
 model = "linear"                   # or "mlp"
 seeds = 10                         # random splits of every silo into halves
 rounds = 30
+# budget = "2MB"                   # bytes that one run of an algorithm may take, of all silos together
+# compress = "top_k=0.1"           # or "bits=8": silos send less
 others = "train"                   # "all": the others train on their test rows, too, as in the Weight Erosion paper
 
 # [study.grid]                     # numbers to try, tuned on the user's training rows

@@ -1,15 +1,19 @@
 """`Study`: algorithms x users x seeds x numbers."""
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from confrere._version import __version__
-from confrere.checks import check_counts, check_numbers
+from confrere.budget import bytes_of, in_words, rounds_within, why_stopped
+from confrere.checks import WrongField, check_counts, check_numbers
 from confrere.core import Tree
 from confrere.data.silos import Silos
 from confrere.models import Model, metrics_of
@@ -19,13 +23,23 @@ from confrere.study.cases import Case, Others, cases_of, seeded_silos
 from confrere.study.cell import Cell
 from confrere.study.contenders import Contender, contenders, with_baselines
 from confrere.study.result import StudyResult
-from confrere.study.runner import Counter, Progress, Settings, case_key, compute, initial, side_by_side
+from confrere.study.runner import (
+    Counter,
+    Progress,
+    Settings,
+    bytes_per_round,
+    case_key,
+    compute,
+    initial,
+    side_by_side,
+)
 from confrere.study.sharing import gathered, own_share
 from confrere.study.store import Store, fingerprint
 from confrere.study.users import chosen_users, seed_numbers
 from confrere.study.written import algorithm_in_full, model_in_full
 
 ROUNDS = 30
+Spent = Callable[[str, int, float], None]  # algorithm, experiments, seconds that processors worked
 
 
 class Study:
@@ -60,6 +74,8 @@ class Study:
             suggest: functions of the seed split the same rows anew unless they are synthetic.
         memory: bytes that a block of experiments may take, about. A limit that lets fewer experiments run side by side
             may change the last bits of a result, so that a store keeps such cells apart.
+        budget: bytes that all silos together may send and receive in one run of an algorithm, a number or words such as
+            "2MB"; it runs for as many rounds as that allows. Runs that only tune it are not counted.
 
     >>> import numpy as np, confrere as cf
     >>> rng = np.random.default_rng(0)
@@ -99,10 +115,12 @@ class Study:
         shared_batches: bool = False,
         intervals: Literal["resplit", "plain"] | None = None,
         memory: float = 1e9,
+        budget: Any = None,
     ):
         if intervals not in ("resplit", "plain", None):
             raise ValueError(f"intervals must be 'resplit', 'plain' or None, not {intervals!r}")
         self.silos, self.users, self.seeds, self.intervals = silos, users, seed_numbers(seeds), intervals
+        self.budget, self.stopped = bytes_of(budget), dict[str, str]()
         self.settings = settings_of(model, metrics, criterion, tune, folds, others, shared_batches, memory)
         if baselines:
             algorithms = with_baselines(algorithms, model)
@@ -110,22 +128,47 @@ class Study:
         self.contenders = contenders(algorithms, {} if grid is None else grid, by_name, default)
         check_single_values(self.contenders, tune)
 
-    def run(self, store: str | os.PathLike[str] | None = None, progress: Progress | None = None) -> StudyResult:
+    def run(
+        self, store: str | os.PathLike[str] | None = None, progress: Progress | None = None, spent: Spent | None = None
+    ) -> StudyResult:
         """Run what is not in the store yet, a folder where every cell is kept under a hash of all that determines it.
 
         `progress` is called with (experiments done, experiments in all) after every block of them. After
-        `jax.distributed.initialize` every process runs its share, and all return the whole result.
+        `jax.distributed.initialize` every process runs its share, and all return the whole result. `spent`
+        is told of every algorithm how many experiments were run, and how many seconds processors worked for them.
         """
         ask_for_all_cores()
         seeded = list(seeded_silos(self.silos, self.seeds))
         users, left_out = chosen_users(self.users, [silos for _, silos in seeded])
         model, others, folds = self.settings.model, self.settings.others, self.settings.folds
         cases = [case for seed, silos in seeded for case in cases_of(seed, silos, users, others, model, folds)]
-        cells = self.cells(cases, Store(store), progress)
+        if self.budget is not None:
+            self.contenders = [self.affordable(c, cases) for c in self.contenders]
+        cells = self.cells(cases, Store(store), progress, spent)
         ordered = tuple(cells[c.name, u, seed] for c in self.contenders for u in users for seed in self.seeds)
         return StudyResult(self.config(seeded[0][1], users, left_out), ordered)
 
-    def cells(self, cases: Sequence[Case], store: Store, progress: Progress | None) -> dict[tuple[str, int, int], Cell]:
+    def affordable(self, contender: Contender, cases: Sequence[Case]) -> Contender:
+        """The algorithm for as many rounds as the budget allows in every case."""
+        limit, asked = int(self.budget or 0), contender.rounds
+        each = max(bytes_per_round(self.settings.model, contender, case)[1] for case in cases)
+        allowed = rounds_within(limit, np.full(asked, each))
+        if allowed == asked:
+            return contender
+        if allowed == 0 or contender.settled:
+            needed = in_words(each * (asked if contender.settled else 1))
+            what = f"its {asked} rounds" if contender.settled and asked > 1 else "one round"
+            raise WrongField(
+                ("study", "budget"),
+                f"{what} of {contender.name} would take {needed}, more than the budget of {in_words(limit)}: allow "
+                "more, or leave this algorithm out",
+            )
+        self.stopped[contender.name] = why_stopped(limit, allowed, asked)
+        return for_rounds(contender, allowed)
+
+    def cells(
+        self, cases: Sequence[Case], store: Store, progress: Progress | None, spent: Spent | None = None
+    ) -> dict[tuple[str, int, int], Cell]:
         """All cells, by algorithm, user and seed: from the store, or computed and put there."""
         own = own_share(cases)
         every = {(c.name, case.user, case.seed): (c, case) for c in self.contenders for case in own}
@@ -135,10 +178,11 @@ class Study:
         work = list(zip(self.contenders, missing, strict=True))
         count = Counter(progress, sum(len(some) * self.settings.experiments(c) for c, some in work))
         for c, some in work:
-            for case, cell in compute(self.settings, c, some, count):
-                place = (c.name, case.user, case.seed)
-                found[place] = cell
-                store.put(keys[place], cell)
+            with timed(spent if some else None, c.name, len(some) * self.settings.experiments(c)):
+                for case, cell in compute(self.settings, c, some, count):
+                    place = (c.name, case.user, case.seed)
+                    found[place] = cell
+                    store.put(keys[place], cell)
         return gathered({place: cell for place, cell in found.items() if cell is not None})
 
     def key(self, algorithm: str, user: int, seed: int, candidate: int = 0, fold: int = 0) -> jax.Array:
@@ -176,6 +220,7 @@ class Study:
                 c.name: {
                     "static": {k: str(v) for k, v in c.static.items()}, "rounds": c.rounds,
                     "candidates": [dict(point) for point in c.candidates],
+                    **({"stopped": self.stopped[c.name]} if c.name in self.stopped else {}),
                 }
                 for c in self.contenders
             },
@@ -183,6 +228,7 @@ class Study:
             "intervals": self.intervals or suggested_intervals(self.silos, silos),
             "silos": list(silos.names), "features": list(silos.feature_names), "origin": silos.origin,
             "kind": silos.kind, "versions": versions(), "precision": str(jnp.result_type(float)),
+            **({} if self.budget is None else {"budget": self.budget}),
         }  # fmt: skip
 
 
@@ -225,6 +271,24 @@ def suggested_intervals(given: Silos | Callable[[int], Silos], silos: Silos) -> 
     if isinstance(given, Silos):
         return "plain" if sum(given.sizes("test")) else "resplit"
     return "plain" if silos.kind == "synthetic" else "resplit"
+
+
+@contextlib.contextmanager
+def timed(spent: Spent | None, algorithm: str, experiments: int) -> Iterator[None]:
+    """Tell how long processors worked meanwhile."""
+    began = time.process_time()
+    yield
+    if spent is not None:
+        spent(algorithm, experiments, time.process_time() - began)
+
+
+def for_rounds(contender: Contender, rounds: int) -> Contender:
+    """The algorithm for other rounds, told so where it asks how many there are."""
+    if "rounds" not in contender.static:
+        return contender._replace(rounds=rounds)
+    told = tuple((k, rounds if k == "rounds" else v) for k, v in contender.make.static)
+    static = {**contender.static, "rounds": rounds}
+    return contender._replace(rounds=rounds, make=contender.make._replace(static=told), static=static)
 
 
 def versions() -> dict[str, str]:
