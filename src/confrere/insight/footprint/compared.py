@@ -79,7 +79,10 @@ def compared(
     metric = "accuracy" if result.config["task"] == "classification" else "rmse"
     work = by_algorithm(journal)
     done = [entry for entry in journal if entry["event"] == "finished" and "cpu_seconds" in entry]
-    seconds = sum(entry["cpu_seconds"] for entry in done)
+    worked = sum(entry["cpu_seconds"] for entry in journal if entry["event"] == "computed")
+    seconds = max(
+        worked, sum(entry["cpu_seconds"] for entry in done)
+    )  # work of other processes is in the first sum only
     energy = energy_of(seconds, measured_by(done), watts, country) if done else None
     prices = tuple(price(result, name, metric, work.get(name), energy) for name in result.algorithms)
     return RunFootprint(metric, prices, energy, tuple(in_words(journal, energy)), result)
