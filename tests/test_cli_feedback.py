@@ -48,7 +48,19 @@ def test_json_has_all_parts_and_limits_come_from_a_file(place):
     assert {t["silo"] for t in told["to_others"]} == {"[h1]", "[h2]"}
 
 
+def test_a_table_of_one_site_needs_no_column_of_silos_and_no_user(place):
+    pl.read_csv(place / "patients.csv").drop("hospital").write_csv(place / "site.csv")
+    done = confrere("feedback", "site.csv", "--label", "ill", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["user"] == "site"
+    assert told["to_others"] == []
+    assert ("code", "chol") in {(f["kind"], f["column"]) for f in told["findings"]}
+
+
 @pytest.mark.parametrize(("arguments", "code", "words"), [
+    (("patients.csv", *NAMED), 1, "say for whom; there are [h0], [h1], [h2]"),
+    (("patients.csv", "--label", "ill", "--user", "[h0]"), 1, "which column tells the silos apart"),
     (("gone.csv", *NAMED, "--user", "[h0]"), 3, "gone.csv"),
     (("patients.csv", *NAMED, "--user", "h9"), 1, "there is no silo 'h9'"),
     (("patients.csv", *NAMED, "--user", "[h0]", "--ranges", "none.toml"), 3, "none.toml"),

@@ -9,6 +9,8 @@ from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, start_jax, status
 from confrere.cli.report import is_model
 
+MOST_FEATURES = 10  # in a table; --json has all
+
 
 def explain(
     source: Annotated[
@@ -159,10 +161,12 @@ def show(found: dict[str, Any], quiet: bool) -> None:
     """Sentences; a table of rounds where one silo is asked about; a table of features."""
     print(f"The model for {found['user']}: {found['algorithm']}")
     for name, why in found["why"].items():
-        for words in why["words"][: 1 if quiet else None]:
-            print(words)
+        print(why["words"][0])
         if len(found["why"]) == 1 and why["adds_up"]:
             console().print(rounds_table(name, why))
+    if not quiet:  # what holds for all silos is said once
+        for words in dict.fromkeys(words for why in found["why"].values() for words in why["words"][1:]):
+            print(words)
     for name, apart in found.get("disagreement", {}).items():
         print(" ".join(apart["words"]))
         if not quiet:
@@ -203,8 +207,12 @@ def parts_table(user: str, name: str, apart: dict[str, Any]) -> Any:
     table = Table(title=f"Where the gradients of {user} and {name} differ, at {apart['at']}")
     for column in ("Feature", "Share", "95 % interval", "More than chance"):
         table.add_column(column, justify="left" if column == "Feature" else "right")
-    for part in apart["parts"]:
+    for part in apart["parts"][:MOST_FEATURES]:
         known = part["low"] is not None
         ends = f"{part['low']:.1%} to {part['high']:.1%}" if known else "none"
         table.add_row(part["name"], f"{part['share']:.1%}", ends, "yes" if part["clear"] else "no")
+    rest = apart["parts"][MOST_FEATURES:]
+    if rest:
+        clear = sum(part["clear"] for part in rest)
+        table.add_row(f"{len(rest)} others", f"{sum(part['share'] for part in rest):.1%}", "none", f"{clear} of them")
     return table

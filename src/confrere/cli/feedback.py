@@ -1,5 +1,7 @@
 """`confrere feedback`: what could be better in one silo's own data, and what the others are told."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +13,12 @@ from confrere.cli.common import console, for_people, print_json, start_jax, stat
 
 def feedback(
     data: inputs.DataOrStudy,
-    user: Annotated[str, typer.Option(help="Your own silo: the feedback is for it alone.", show_default=False)],
+    user: Annotated[
+        str | None,
+        typer.Option(
+            help="Your own silo: the feedback is for it alone. A table of one site needs no name.", show_default=False
+        ),
+    ] = None,
     label: inputs.Label = None,
     silo: inputs.SiloColumn = None,
     ranges: Annotated[
@@ -44,10 +51,9 @@ def feedback(
         choice = inputs.choice_of(
             data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
         )
-        from confrere.data.choose import check_user
-
+        choice = replace(choice, one_site=user in (None, Path(data[0]).stem))
         silos = inputs.silos_of(data, choice)
-        check_user(user, silos.names, choice)
+        user = known_user(user, silos.names, choice)
         start_jax()
         from confrere import insight
 
@@ -57,6 +63,17 @@ def feedback(
             print_json(found.to_dict())
         else:
             show(found, quiet)
+
+
+def known_user(user: str | None, names: Sequence[str], choice: Any) -> str:
+    """For whom it is: the silo that was named, or the only one."""
+    from confrere.data.choose import check_user
+
+    if user is None and len(names) > 1:
+        raise ValueError(f"--user: say for whom; there are {', '.join(names)}")
+    user = names[0] if user is None else user
+    check_user(user, names, choice)
+    return user
 
 
 def show(found: Any, quiet: bool) -> None:

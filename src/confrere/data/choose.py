@@ -29,6 +29,7 @@ class Choice:
     features: tuple[str, ...] = ()  # these columns only; none: all
     options: Mapping[str, Any] = field(default_factory=dict)  # of `Silos.from_table`
     derive: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # silo -> column -> formula; "": all silos
+    one_site: bool = False  # a single table without a column of silos is one silo, named after its file
 
     @property
     def overridden(self) -> dict[str, str]:
@@ -133,6 +134,8 @@ def tables_of(choice: Choice) -> tuple[list[Raw], str]:
     if not paths[0].exists():
         known = ", ".join(data_sets())
         raise FileNotFoundError(f"there is no file or folder {paths[0]}, nor a data set of that name ({known})")
+    if choice.silo is None and choice.one_site:
+        return one_per_file(paths, choice), paths[0].name
     frame, commas = reading(paths[0])
     if choice.silo is None:
         raise ValueError(f"{paths[0].name}: say which column tells the silos apart (--silo)")
