@@ -5,6 +5,7 @@ import pytest
 
 import confrere as cf
 from confrere.insight.credit.riders import RIDER
+from confrere.insight.credit.tables import credit_in_words
 from confrere.transforms import attacked
 from tests.selection_problems import classes
 
@@ -44,9 +45,40 @@ def test_what_is_overheard_counts_again_and_is_nothing_when_the_victim_is_absent
 def test_a_copy_of_the_user_keeps_its_whole_weight_in_weight_erosion():
     silos = classes((30, 30, 30))
     recipe = attacked(cf.weight_erosion(user=0, lr=0.3, p_d=0.3), (2,), "overheard", victim=0)
-    weights = cf.simulate(recipe, MODEL, silos, 10, metrics=()).weights
-    assert (weights[:, 0, 2] == 1).all()
-    assert weights[-1, 0, 1] < 0.5
+    run = cf.simulate(recipe, MODEL, silos, 10, metrics=())
+    assert (run.weights[:, 0, 2] == 1).all()
+    assert run.weights[-1, 0, 1] < 0.5
+    assert (run.distance[:, 0, 2] == 0).all()
+    assert (run.distance[:, 0, 1] > 0).all()
+
+
+def test_a_prior_holds_under_attack():
+    silos = classes((20, 20, 20))
+    honest = cf.fedsgd(lr=0.3, weights="uniform", prior=[1.0, 0.0, 1.0])
+    for kind, victim in (("echo", None), ("overheard", 0)):
+        run = one_round(attacked(honest, (2,), kind, victim=victim), silos)
+        assert not run.arrived[0, 1], kind
+
+
+def test_a_copy_of_the_user_earns_nothing_where_worth_is_paid():
+    silos = classes((60, 50, 40)).split(test=0.4, seed=0)
+    found = cf.insight.free_rider(silos, 0, cf.fedsgd(lr=1.0), "copy", rounds=10)
+    assert found.account(RIDER)["copies_the_user"]
+    assert not found.account("silo 1")["copies_the_user"]
+    assert found.paid(RIDER, "equal") > 0.3
+    for scheme in ("influence", "shapley", "sure"):
+        assert found.paid(RIDER, scheme) == 0, scheme
+    assert any(words.startswith(f"{RIDER} sent in every round") for words in credit_in_words(found))
+
+
+def test_by_sure_only_those_earn_whose_interval_is_above_0():
+    silos = classes((100, 400, 20, 400), features=5, flipped=(3,)).split(test=0.8, seed=0)
+    found = cf.insight.rewards(silos, 0, cf.fedsgd(lr=1.0), budget=10)
+    low = found.shapley.value.low
+    assert (low > 0).sum() == 1
+    for i, name in enumerate(found.names):
+        assert (found.paid(name, "sure") > 0) == (i != 0 and low[i] > 0), name
+    assert found.paid("silo 1", "sure") == pytest.approx(10)
 
 
 def test_what_cannot_be_an_attack_is_refused():

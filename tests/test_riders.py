@@ -14,7 +14,7 @@ RECIPES = {
     "fedsgd": lambda: cf.fedsgd(lr=1.0),
     "weight_erosion": lambda: cf.weight_erosion(user=USER, lr=1.0, p_d=0.02),
 }
-SHOWN = ("equal", "rows", "weight", "ndoye", "influence", "shapley")
+SHOWN = ("equal", "rows", "weight", "ndoye", "influence", "shapley", "sure")
 
 
 def printed(recipe: str, riding: str) -> list[float]:

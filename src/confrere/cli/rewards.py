@@ -9,7 +9,7 @@ from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax
 
 WIDE = 160  # letters, where nobody says how wide the terminal is
-SchemeName = Literal["equal", "rounds", "rows", "weight", "ndoye", "influence", "shapley", "all"]
+SchemeName = Literal["equal", "rounds", "rows", "weight", "ndoye", "influence", "shapley", "sure", "all"]
 
 
 def rewards(

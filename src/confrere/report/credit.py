@@ -11,7 +11,7 @@ from confrere.selection.words import size_of
 from confrere.study.result import StudyResult
 
 BUDGET = 100.0  # so that amounts are per cent
-SHOWN = ("equal", "weight", "ndoye", "influence", "shapley")
+SHOWN = ("equal", "weight", "ndoye", "influence", "shapley", "sure")
 
 
 def credited(silos: Silos, user: int, answer: Answer, result: StudyResult) -> Credit:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from confrere.checks import check_numbers, check_word
-from confrere.core import Algorithm, Client, Inbox, Mixer, Tree, federate, present
+from confrere.core import Algorithm, Client, Ctx, Inbox, Mixer, Tree, federate, present
 from confrere.recipe import Bound, Recipe
 
 Lie = Callable[[Tree, Inbox, jax.Array], Tree]  # (honest message, inbox, key) -> what is said
@@ -60,14 +60,19 @@ def adversary(mixer: Mixer, who: tuple[int, ...], victim: int) -> Mixer:
     """A mixer that hears, from the silos `who`, what `victim` says; with nothing to overhear they are absent."""
 
     def update(message, state, ctx):
-        n = len(ctx.active)
-        copies = jnp.isin(jnp.arange(n), jnp.asarray(who, jnp.int32))
-        source = jnp.where(copies, victim, jnp.arange(n))
-        heard = jax.tree.map(lambda a: a[source], message)
-        here = present(ctx) & (~copies | present(ctx)[victim])
-        return mixer.update(heard, state, ctx._replace(active=here))
+        heard, ctx = overheard(message, ctx, who, victim)
+        return mixer.update(heard, state, ctx)
 
     return mixer._replace(update=update)
+
+
+def overheard(message: Tree, ctx: Ctx, who: tuple[int, ...], victim: int) -> tuple[Tree, Ctx]:
+    """The messages as they arrive if some say what the victim says, and who is then there."""
+    everybody = jnp.arange(len(ctx.active))
+    copies = jnp.isin(everybody, jnp.asarray(who, jnp.int32))
+    source = jnp.where(copies, victim, everybody)
+    here = present(ctx) & (~copies | present(ctx)[victim])
+    return jax.tree.map(lambda a: a[source], message), ctx._replace(active=here)
 
 
 def attacked(
@@ -95,5 +100,15 @@ def _attacked(
 ) -> Algorithm:
     made = base.maker(loss, **dict(base.static), **hyper)
     if victim is not None:
-        return federate(made.client, adversary(made.mixer, who, victim))
-    return federate(attack(made.client, who, noise(scale) if kind == "noise" else echo()), made.mixer)
+        return observed_so(federate(made.client, adversary(made.mixer, who, victim), made.prior), who, victim)
+    return federate(attack(made.client, who, noise(scale) if kind == "noise" else echo()), made.mixer, made.prior)
+
+
+def observed_so(algorithm: Algorithm, who: tuple[int, ...], victim: int) -> Algorithm:
+    """The algorithm whose host sees messages as they arrive, those that were overheard included."""
+
+    def update(state, data, key, active=None, observe=None, each=jax.vmap):
+        seen = None if observe is None else lambda message, ctx: observe(*overheard(message, ctx, who, victim))
+        return algorithm.update(state, data, key, active, seen, each)
+
+    return algorithm._replace(update=update)

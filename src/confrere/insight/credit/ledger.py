@@ -28,6 +28,7 @@ class Joined(NamedTuple):
     weight: np.ndarray  # NaN: not known silo by silo
     bytes_up: np.ndarray
     once: bool = False  # whether silos were weighed once, not in every round
+    copies: tuple[int, ...] = ()  # who said what the user said, in every round
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class Ledger:
         ends = {scheme: (p.amounts[i], p.low[i], p.high[i]) for scheme, p in self.payouts.items()}
         return {
             "rows": int(self.rows[i]), "rounds": int(self.run.joined[i]), "weight": finite(self.run.weight[i]),
-            "bytes": int(self.run.bytes_up[i]),
+            "bytes": int(self.run.bytes_up[i]), "copies_the_user": i in self.run.copies,
             "ndoye": {"rank": finite(self.ranks[i]), "value": finite(self.ndoye.scores[i]),
                       "low": finite(self.ndoye.low[i]), "high": finite(self.ndoye.high[i])},
             "influence": self.shapley.influence.of(i),
@@ -113,8 +114,14 @@ class Ledger:
 def made_ledger(
     names: tuple[str, ...], user: int, budget: float, rows: np.ndarray, run: Joined, ndoye: Selection, found: Shapley
 ) -> Ledger:
-    """The ledger with what every scheme pays; who never joined earns nothing, and the user pays."""
+    """The ledger with what every scheme pays; who never joined earns nothing, and the user pays.
+
+    What the user said itself is worth nothing to it, however much it may profit by hearing it twice: who says no more
+    than that earns nothing where worth is paid.
+    """
     took_part = (run.joined > 0) & (np.arange(len(names)) != user)
+    new = took_part & ~np.isin(np.arange(len(names)), run.copies)
+    value, influence, shown = found.value, found.influence, new & (found.value.low > 0)
     only = lambda points: np.where(took_part, points, 0.0)  # noqa: E731
     payouts: dict[Scheme, Payout] = {
         "equal": settled(only(np.ones(len(names))), budget),
@@ -122,8 +129,9 @@ def made_ledger(
         "rows": settled(only(rows), budget),
         "weight": settled(only(run.weight), budget),
         "ndoye": settled(only(rank_points(ndoye.scores, ndoye.lower_is_better)), budget),
-        "influence": estimated(only(found.influence.values), only_rows(found.influence.draws, took_part), budget),
-        "shapley": estimated(only(found.values), only_rows(found.value.draws, took_part), budget),
+        "influence": estimated(np.where(new, influence.values, 0.0), only_rows(influence.draws, new), budget),
+        "shapley": estimated(np.where(new, value.values, 0.0), only_rows(value.draws, new), budget),
+        "sure": estimated(np.where(shown, value.values, 0.0), only_rows(value.draws, shown), budget),
     }
     return Ledger(names, user, budget, rows, run, ndoye, found, payouts)
 

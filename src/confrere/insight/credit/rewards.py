@@ -25,6 +25,7 @@ from confrere.simulate import simulate
 
 Run = Answer | History | Recipe | None
 EXCHANGE = "auto (evidence"
+SAME = 1e-3  # of the length of the user's message: two honest silos are never so near
 
 
 def rewards(
@@ -101,7 +102,9 @@ def joined_in(
             warnings.simplefilter("ignore", AnswerWarning)  # they are about the model, and this is about credit
             run = personalise(silos, user, model=model, others=others, seed=int(seed))
     if isinstance(run, Recipe):
-        run = simulate(run, model, silos, rounds, int(seed), user=user, metrics=(), record=("weights",))
+        run = simulate(
+            run, model, silos, rounds, int(seed), user=user, metrics=(), record=("weights", "distance", "norm")
+        )
     if not isinstance(run, Answer | History):
         raise TypeError(f"run must be an answer, a history or a recipe, not {type(run).__name__}")
     if isinstance(run, Answer) and run.algorithm.startswith(EXCHANGE):
@@ -111,8 +114,18 @@ def joined_in(
         raise ValueError(f"the run was on other silos ({', '.join(history.names)}), not on {', '.join(silos.names)}")
     weight, once = weight_of(run, history, silos.names, user)
     return Joined(
-        history.algorithm, history.rounds, history.arrived.sum(axis=0), weight, history.bytes_up.sum(axis=0), once
-    )
+        history.algorithm, history.rounds, history.arrived.sum(axis=0), weight, history.bytes_up.sum(axis=0), once,
+        copies_of(history, user),
+    )  # fmt: skip
+
+
+def copies_of(history: History, user: int) -> tuple[int, ...]:
+    """Who said what the user said in every round that both joined; nobody where distances from it are not kept."""
+    if history.distance is None or history.norm is None or history.user != user:
+        return ()
+    both = history.arrived & (history.arrived & (history.norm > 0))[:, [user]]
+    same = both.any(axis=0) & ((history.distance[:, 0] <= SAME) | ~both).all(axis=0)
+    return tuple(int(i) for i in np.flatnonzero(same) if i != user)
 
 
 def by_exchange(answer: Answer, silos: Silos) -> Joined:

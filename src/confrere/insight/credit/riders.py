@@ -111,7 +111,7 @@ def earnings(
     """The rider's share of the budget by what it does and by scheme, one number per seed; draw: seed -> silos."""
     found: dict[str, dict[str, list[float]]] = {}
     for done, (riding, seed) in enumerate((r, s) for r in rides for s in seeds):
-        ledger = free_rider(draw(seed), user, make(), riding, rounds=rounds, resamples=1, seed=seed)
+        ledger = free_rider(draw(seed), user, make(), riding, rounds=rounds, seed=seed)
         for scheme in ledger.payouts:
             found.setdefault(riding, {}).setdefault(scheme, []).append(ledger.paid(RIDER, scheme))
         if progress is not None:

@@ -7,6 +7,7 @@
     ndoye       by its rank: the best of k has k points, the last has 1         Grimberg 2020, section 4.3
     influence   by what the user would lose without it, if that is above 0
     shapley     by what it adds on average over all orders of joining, if that is above 0
+    sure        the same, but only to those for whom the whole 95 % interval is above 0
 
 Every scheme gives points; a silo is paid budget * points / (points of all), and nothing where nobody has any. The user
 pays, and is not paid. What is paid never exceeds the budget, also in the last digit.
@@ -20,7 +21,7 @@ import numpy as np
 from confrere.selection.resampling import percentiles
 from confrere.selection.selection import EQUAL
 
-Scheme = Literal["equal", "rounds", "rows", "weight", "ndoye", "influence", "shapley"]
+Scheme = Literal["equal", "rounds", "rows", "weight", "ndoye", "influence", "shapley", "sure"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 MEANINGS: dict[str, str] = {
     "equal": "the same for all who took part",
@@ -30,6 +31,7 @@ MEANINGS: dict[str, str] = {
     "ndoye": "by rank of how well its own model carries over",
     "influence": "by the user's loss without it",
     "shapley": "by what it adds, averaged over all orders of joining",
+    "sure": "by Shapley's value, to those whose whole interval is above 0",
 }
 
 

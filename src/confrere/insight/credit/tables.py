@@ -94,7 +94,7 @@ def payment_table(ledger: "Ledger", schemes: tuple[Scheme, ...] | None = None) -
     """What every scheme pays every silo."""
     chosen = tuple(ledger.payouts) if schemes is None else schemes
     meant = "; ".join(f"{s}: {MEANINGS[s]}" for s in chosen)
-    known = any(s in ("influence", "shapley") for s in chosen)
+    known = any(s in ("influence", "shapley", "sure") for s in chosen)
     ends = "95 % intervals in brackets; the other schemes pay for counts or ranks, and have none." if known else ""
     ends = ends or "Counts and ranks have no interval."
     table = columns(
@@ -140,6 +140,10 @@ def credit_in_words(ledger: "Ledger", scheme: Scheme = "shapley") -> list[str]:
     gain = f"from {found.alone:.4f} to {found.together:.4f} a row"
     verb = "falls" if found.total > 0 else "does not fall"
     said = [f"With all others, the loss of {user} {verb}: {gain}, on {found.judged} ({found.made})."]
+    said += [
+        f"{ledger.names[i]} sent in every round what {user} sent: by influence, shapley and sure it earns nothing."
+        for i in ledger.run.copies
+    ]
     paid = sorted(ledger.others, key=lambda n: -ledger.paid(n, scheme))
     earning = [n for n in paid if ledger.paid(n, scheme) > 0]
     if not earning:
