@@ -17,11 +17,13 @@ from typer.testing import CliRunner
 import confrere as cf
 from confrere.budget import bytes_of, in_words, rounds_within
 from confrere.cli.app import app
+from confrere.data.fetch import DataNotFound
 from confrere.insight.footprint import carbon
 from confrere.insight.footprint.compared import compared, per
 from confrere.insight.footprint.energy import energy_of, processor
 from confrere.insight.footprint.flops import operations
 from confrere.insight.footprint.rapl import Meter, packages
+from confrere.runs import footprint as footprints
 from confrere.runs.config import Config
 from confrere.runs.run import run
 from confrere.runs.summary import summary
@@ -273,6 +275,9 @@ def test_a_comparison_keeps_to_its_budget_and_its_folder_tells_what_it_cost(smal
     assert fedavg["per_megabyte"]["low"] < fedavg["per_megabyte"]["mean"] < fedavg["per_megabyte"]["high"]
     assert prices["local"]["per_megabyte"] is None
     assert fedavg["cpu_seconds"] > 0
+    assert fedavg["operations"]["unknown"] == 0
+    products = 2 * 2 * 4 * 100 * 8 * fedavg["rounds"]  # at least 100 of every silo's rows, 8 columns, there and back
+    assert products < fedavg["operations"]["count"] < 1000 * products
     assert found["energy"]["joules"] == pytest.approx(20 * found["energy"]["cpu_seconds"] / (os.cpu_count() or 1))
 
 
@@ -281,7 +286,18 @@ def test_the_table_and_the_picture_of_a_run(small_run, tmp_path):
     assert done.exit_code == 0, done.output
     assert "accuracy" in done.output
     assert "Bytes are exact" in done.output
+    assert "Operations are those of training once" in done.output
     assert (tmp_path / "p.png").stat().st_size > 5000
+
+
+def test_without_the_data_of_a_run_all_but_the_operations_are_told(small_run, monkeypatch):
+    def gone(folder):
+        raise DataNotFound("there is no titanic")
+
+    monkeypatch.setattr(footprints, "opened", gone)
+    found = footprints.run_footprint(small_run[0])
+    assert found.prices[0].operations is None
+    assert found.words[-1].endswith("there is no titanic")
 
 
 def test_accuracy_per_gram_needs_a_country(small_run, figures):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from confrere.cli import inputs
-from confrere.cli.common import console, for_people, print_json
+from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax
 
 Country = Annotated[
     str | None,
@@ -25,6 +25,9 @@ def footprint(
         Path | None,
         typer.Option(help="A picture to write: accuracy against bytes (PNG, PDF, SVG).", show_default=False),
     ] = None,
+    operations: Annotated[
+        bool, typer.Option(help="Count the operations of training, for which its data must be there.")
+    ] = True,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -35,13 +38,16 @@ def footprint(
     """
     with for_people():
         from confrere.cli.report import is_model
-        from confrere.insight.footprint.compared import compared, read
 
         if is_model(folder):
             raise ValueError(
                 f"{folder} holds a model, not a run: its card (confrere report {folder}) says what left silos"
             )
-        found = compared(*read(folder), country=country, watts=watts)
+        start_jax()
+        from confrere.runs.footprint import run_footprint
+
+        with progress_bar("Operations", hidden=quiet or json or not operations) as progress:
+            found = run_footprint(folder, country, watts, operations, progress)
         if plot is not None:
             plot.parent.mkdir(parents=True, exist_ok=True)
             found.plot(plot)

@@ -7,7 +7,7 @@ from typing import Any
 
 from confrere.data.silos import Silos
 from confrere.history import History
-from confrere.insight.footprint.compared import RunFootprint, compared, read
+from confrere.insight.footprint.compared import RunFootprint
 from confrere.insight.footprint.energy import energy_of
 from confrere.insight.footprint.planned import Footprint, of_history, planned
 from confrere.models import Model
@@ -49,7 +49,9 @@ def footprint(
     True
     """
     if isinstance(run, (str, os.PathLike)):
-        return compared(*read(Path(run)), country=country, watts=watts)
+        from confrere.runs.footprint import run_footprint
+
+        return run_footprint(Path(run), country, watts, operations)
     if isinstance(run, History):
         found = of_history(run)
     elif isinstance(run, Recipe):

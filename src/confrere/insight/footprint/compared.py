@@ -6,13 +6,15 @@ this machine, compilation included; of one run they are the seconds of the algor
 number, and so do the ends of its 95 % interval. An algorithm that sends nothing has no accuracy per megabyte.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from confrere.insight.footprint.energy import Energy, energy_of
+from confrere.insight.footprint.flops import Operations
 from confrere.study.result import ALL, StudyResult
 from confrere.study.statistics import Interval, interval
 
@@ -29,6 +31,7 @@ class Price:
     bytes_each: int  # of one silo at most
     bytes_total: int
     cpu_seconds: float | None
+    operations: Operations | None  # of training; None: not counted
     grams: float | None
     per_megabyte: Interval | None
     per_gram: Interval | None
@@ -40,6 +43,7 @@ class Price:
         return {
             "algorithm": self.algorithm, "rounds": self.rounds, **plain, "bytes_each": self.bytes_each,
             "bytes_total": self.bytes_total, "cpu_seconds": self.cpu_seconds, "grams": self.grams,
+            "operations": None if self.operations is None else self.operations._asdict(),
             "stopped": self.stopped or None,
         }  # fmt: skip
 
@@ -65,6 +69,10 @@ class RunFootprint:
             "energy": None if self.energy is None else self.energy.to_dict(), "words": list(self.words),
         }  # fmt: skip
 
+    def with_words(self, *more: str) -> "RunFootprint":
+        """The same, with more to be known about it."""
+        return replace(self, words=(*self.words, *more))
+
     def plot(self, path: Any = None) -> Any:
         """The metric against bytes, round by round, mean over users and splits; written to `path` if it is given."""
         from confrere.insight.footprint.drawing import against_bytes
@@ -73,9 +81,10 @@ class RunFootprint:
 
 
 def compared(
-    result: StudyResult, journal: list[dict[str, Any]], country: str | None = None, watts: float | None = None
-) -> RunFootprint:
-    """The footprint of a finished comparison, from its result and its journal."""
+    result: StudyResult, journal: list[dict[str, Any]], country: str | None = None, watts: float | None = None,
+    counted: Mapping[str, Operations | None] | None = None,
+) -> RunFootprint:  # fmt: skip
+    """The footprint of a finished comparison, from its result and its journal, and operations if they were counted."""
     metric = "accuracy" if result.config["task"] == "classification" else "rmse"
     work = by_algorithm(journal)
     done = [entry for entry in journal if entry["event"] == "finished" and "cpu_seconds" in entry]
@@ -84,8 +93,10 @@ def compared(
         worked, sum(entry["cpu_seconds"] for entry in done)
     )  # work of other processes is in the first sum only
     energy = energy_of(seconds, measured_by(done), watts, country) if done else None
-    prices = tuple(price(result, name, metric, work.get(name), energy) for name in result.algorithms)
-    return RunFootprint(metric, prices, energy, tuple(in_words(journal, energy)), result)
+    known = counted or {}
+    prices = tuple(price(result, name, metric, work.get(name), energy, known.get(name)) for name in result.algorithms)
+    words = (*in_words(journal, energy), *operations_in_words(prices))
+    return RunFootprint(metric, prices, energy, words, result)
 
 
 def by_algorithm(journal: list[dict[str, Any]]) -> dict[str, float]:
@@ -104,7 +115,14 @@ def measured_by(done: list[dict[str, Any]]) -> float | None:
     return sum(entry["joules"] for entry in done) if done and all("joules" in entry for entry in done) else None
 
 
-def price(result: StudyResult, name: str, metric: str, seconds: float | None, energy: Energy | None) -> Price:
+def price(
+    result: StudyResult,
+    name: str,
+    metric: str,
+    seconds: float | None,
+    energy: Energy | None,
+    counted: Operations | None,
+) -> Price:
     """What one algorithm reached and costs."""
     found = interval(result.values(name, ALL, metric, "last"), result.test_per_train(name, ALL))
     cells = result.of(name, ALL)
@@ -113,7 +131,7 @@ def price(result: StudyResult, name: str, metric: str, seconds: float | None, en
     grams = None if energy is None or seconds is None else energy.share(seconds).grams
     larger = metric == "accuracy"  # an error per megabyte says nothing
     return Price(
-        name, rounds, found, each, total, seconds, grams, per(found, total / MEGA) if larger else None,
+        name, rounds, found, each, total, seconds, counted, grams, per(found, total / MEGA) if larger else None,
         per(found, grams) if larger and grams is not None else None,
         result.config["algorithms"].get(name, {}).get("stopped", ""),
     )  # fmt: skip
@@ -146,6 +164,20 @@ def in_words(journal: list[dict[str, Any]], energy: Energy | None) -> list[str]:
     return [*said, *energy.assumptions]
 
 
+def operations_in_words(prices: tuple[Price, ...]) -> list[str]:
+    """What is to be known about operations, where they were counted."""
+    if not any(price.operations for price in prices):
+        return []
+    said = [
+        "Operations are those of training once, in millions, as XLA counts them in the compiled program, loops as often "
+        "as they run; they have no interval."
+    ]
+    open_ended = [price.algorithm for price in prices if price.operations and price.operations.unknown]
+    if open_ended:
+        said.append(f"Of {', '.join(open_ended)} it is at least so much: some loops run until something is reached.")
+    return said
+
+
 def read(folder: Path) -> tuple[StudyResult, list[dict[str, Any]]]:
     """The result and the journal of a finished run; its data need not be there any more."""
     from confrere.runs.run import CONFIG, RESULT, journal
@@ -162,10 +194,10 @@ def table(found: RunFootprint) -> tuple[list[str], list[list[str]]]:
     from confrere.budget import in_words as size
 
     titles = ["", "rounds", found.metric, "one silo at most", "all silos", f"{found.metric} per MB", "CPU s of a run",
-              "g CO2 of a run", f"{found.metric} per g"]  # fmt: skip
+              "operations", "g CO2 of a run", f"{found.metric} per g"]  # fmt: skip
     rows = [
         [p.algorithm, str(p.rounds), shown(p.value), size(p.bytes_each), size(p.bytes_total), shown(p.per_megabyte),
-         number(p.cpu_seconds), number(p.grams), shown(p.per_gram)]
+         number(p.cpu_seconds), counted_in_words(p.operations), number(p.grams), shown(p.per_gram)]
         for p in found.prices
     ]  # fmt: skip
     kept = [k for k in range(len(titles)) if k < 5 or any(row[k] != "–" for row in rows)]
@@ -178,6 +210,17 @@ def shown(value: Interval | None) -> str:
         return "–"
     ends = "" if value.low is None or value.high is None else f" ({number(value.low)} to {number(value.high)})"
     return f"{number(value.mean)}{ends}"
+
+
+def counted_in_words(found: Operations | None) -> str:
+    """Operations in millions, or that there are at least so many.
+
+    >>> counted_in_words(Operations(1_234_567.0, 0)), counted_in_words(Operations(2e9, 1)), counted_in_words(None)
+    ('1.23 M', '>= 2,000 M', '–')
+    """
+    if found is None:
+        return "–"
+    return f"{'>= ' if found.unknown else ''}{number(found.count / 1e6)} M"
 
 
 def number(value: float | None) -> str:
