@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from confrere.cli import inputs
-from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax
+from confrere.cli.common import console, for_people, print_json, progress_bar
 
 Country = Annotated[
     str | None,
@@ -43,7 +43,6 @@ def footprint(
             raise ValueError(
                 f"{folder} holds a model, not a run: its card (confrere report {folder}) says what left silos"
             )
-        start_jax()
         from confrere.runs.footprint import run_footprint
 
         with progress_bar("Operations", hidden=quiet or json or not operations) as progress:

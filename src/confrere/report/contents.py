@@ -235,7 +235,7 @@ class Credited:
     influence: str
     shapley: str
     value: Estimate
-    paid: Mapping[str, float]
+    paid: Mapping[str, str]
 
 
 @dataclass(frozen=True)

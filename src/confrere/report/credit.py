@@ -3,7 +3,7 @@
 from confrere.answers.answer import Answer
 from confrere.data.silos import Silos
 from confrere.insight.credit import Ledger, rewards
-from confrere.insight.credit.tables import credit_in_words, money, rank_cell, weight_title, with_interval
+from confrere.insight.credit.tables import credit_in_words, payment_cell, rank_cell, weight_title, with_interval
 from confrere.report import figures, html
 from confrere.report.contents import Credit, Credited, Estimate
 from confrere.report.figures import Row
@@ -36,7 +36,7 @@ def of_ledger(ledger: Ledger) -> Credit:
         "Influence: how much more the user would lose a row without the silo. Shapley: what it adds, averaged over "
         f"all orders of joining. Both on {found.judged}; 95 % intervals: {found.resampled}. Ndoye: rank of how well "
         "the silo's own model carries over, and its transfer loss. Rows, rounds, weights and bytes are counted, and "
-        "have no interval; nor have shares by rank."
+        "have no interval; nor have shares by them. sure: by Shapley, to those whose whole interval is above 0."
     )
     return Credit(lines, (credit_title(ledger), *credit_in_words(ledger)), small, weight_title(ledger))
 
@@ -60,7 +60,7 @@ def line(ledger: Ledger, i: int, name: str) -> Credited:
         name, int(ledger.rows[i]), f"{int(run.joined[i])} of {run.rounds}", float(run.weight[i]), int(run.bytes_up[i]),
         rank_cell(ledger, i), with_interval(ledger.shapley.influence, i), with_interval(worth, i),
         Estimate(float(worth.values[i]), low if known else None, high if known else None),
-        {scheme: ledger.paid(name, scheme) for scheme in SHOWN},
+        {scheme: payment_cell(ledger, scheme, i) for scheme in SHOWN},
     )  # fmt: skip
 
 
@@ -74,13 +74,15 @@ def credit(name: str, found: Credit) -> str:
         f"What each silo adds for {name}", rows, {"shapley": ("", 0, "one")},
         f"Shapley values with 95 % intervals: right of the line a silo helps. {told}.", "fall of the loss a row", 1.0,
     )  # fmt: skip
-    header = ["", "rows", "rounds", found.weight, "sent", "ndoye rank (transfer loss)", "influence", "shapley"]
-    cells = [
+    did = [
         [one.silo, str(one.rows), one.rounds, f"{one.weight:.2f}" if one.weight == one.weight else "not known",
-         size_of(one.bytes_up), one.ndoye, one.influence, one.shapley]
+         size_of(one.bytes_up)]
         for one in found.lines
     ]  # fmt: skip
-    shares = [[one.silo, *(f"{money(one.paid[s], BUDGET)} %" for s in SHOWN)] for one in found.lines]
-    tables = html.table(f"What each silo did and was worth, for {name}", header, cells)
-    tables += html.table(f"Shares of a reward by {name}, by scheme", ["", *SHOWN], shares)
+    worth = [[one.silo, one.ndoye, one.influence, one.shapley] for one in found.lines]
+    shares = [[one.silo, *(one.paid[scheme] for scheme in SHOWN)] for one in found.lines]
+    tables = html.table(f"What each silo did for {name}", ["", "rows", "rounds", found.weight, "sent"], did)
+    judged = ["", "ndoye rank (transfer loss)", "influence", "shapley"]
+    tables += html.table(f"What each silo was worth to {name}", judged, worth)
+    tables += html.table(f"Shares of a reward by {name}, by scheme, in per cent", ["", *SHOWN], shares)
     return html.listed(found.words) + html.plots(picture) + tables + html.paragraphs([found.small], "small")

@@ -169,8 +169,8 @@ def operations_in_words(prices: tuple[Price, ...]) -> list[str]:
     if not any(price.operations for price in prices):
         return []
     said = [
-        "Operations are those of training once, in millions, as XLA counts them in the compiled program, loops as often "
-        "as they run; they have no interval."
+        "Operations are those of training once, in millions (M), as XLA counts them in the compiled program, loops as "
+        "often as they run; they have no interval."
     ]
     open_ended = [price.algorithm for price in prices if price.operations and price.operations.unknown]
     if open_ended:
