@@ -9,7 +9,7 @@ Grimberg: semester project report (2020), section 4.5. There the weights are kno
 rounds shows them before, at the price of its messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from confrere.data.silo import Silo
 from confrere.data.silos import Silos
 from confrere.history import History
 from confrere.models import Model
+from confrere.recipe import Recipe
 from confrere.selection.asking import NOT_FINITE, Others, asked, start_with
 from confrere.selection.resampling import percentiles
 from confrere.selection.selection import Crossing, Selection
@@ -40,6 +41,7 @@ def gradients(
     others: Others = "all",
     silent: Sequence[str] = (),
     resamples: int = 20,
+    heard: Callable[[Recipe], Recipe] | None = None,
     seed: int = 0,
 ) -> Selection:
     """Rank silos by their mean weight in a short run of Weight Erosion; higher is better.
@@ -51,6 +53,7 @@ def gradients(
         silent: silos that never answered: they are left out, and training can start without them.
         resamples: probes on rows drawn anew with replacement in every silo, behind the intervals; their messages are
             counted, too. 0: no interval.
+        heard: recipe of the probe -> what is run in its place, e.g. `transforms.attacked` to play a silo that lies.
 
     By default those before the largest gap are kept; see `Selection` for other choices, and `graded` to take the
     weights as they are.
@@ -66,9 +69,8 @@ def gradients(
 
     def probe(rows: Silos) -> History:
         recipe = weight_erosion(user=place, lr=lr, p_d=p_d, p_s=p_s)
-        return simulate(
-            recipe, model, rows, rounds, seed, active=active, metrics=(), record=("weights", "distance")
-        )  # fmt: skip
+        run = recipe if heard is None else heard(recipe)
+        return simulate(run, model, rows, rounds, seed, active=active, metrics=(), record=("weights", "distance"))
 
     history = probe(silos)
     rng = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from confrere.insight.explanations.path import Why
 
 EVEN = 3.0  # evidence below speaks neither for nor against
 MOST = 1e6  # evidence above is told as more than that
-NO_INTERVAL = "The relevance is a probability, given the rows that were seen; it has no interval of its own."
+NO_INTERVAL = "Relevances and shares are told given the rows that were seen; they have no interval of their own."
 TERMS = {
     "evidence": "how many times as probable the user's rows are if the silo is like the user as if it is not",
     "relevance": "the probability that follows, both being as likely beforehand",

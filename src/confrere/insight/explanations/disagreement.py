@@ -170,7 +170,8 @@ def assembled(
     ]  # fmt: skip
     found.sort(key=lambda part: -part.share)
     relative = float(np.sqrt(total)) / own if own > 0 else (0.0 if total == 0 else np.inf)
-    words = in_words(names, found, relative, all(resampled) and not same, resamples)
+    drawn_anew = (ends[0] / own, ends[1] / own) if own > 0 else (np.inf, np.inf)
+    words = in_words(names, found, relative, drawn_anew, all(resampled) and not same, resamples)
     return Disagreement(names[0], names[1], at, float(np.sqrt(total)), relative, ends, tuple(found), tuple(words))
 
 
@@ -206,8 +207,9 @@ def single(difference: np.ndarray, model: Model) -> float | None:
 
 
 def in_words(
-    names: Sequence[str], parts: Sequence[Part], relative: float, resampled: bool, resamples: int
-) -> list[str]:
+    names: Sequence[str], parts: Sequence[Part], relative: float, drawn_anew: tuple[float, float], resampled: bool,
+    resamples: int,
+) -> list[str]:  # fmt: skip
     """What drives the disagreement, and how sure that is."""
     from confrere.answers.words import listing, percent
 
@@ -219,7 +221,9 @@ def in_words(
         largest = [f"{p.name} {percent(p.share)}" for p in parts[:3] if p.share > 0]
         return [f"{a} and {b} disagree most about {listing(largest)}; there are no intervals, as {why}."]
     clear = [p for p in parts if p.clear]
-    far = f"the gradient of {b} is {relative:.2f} times that of {a} away from it"
+    low, high = drawn_anew
+    spread = f"{low:.2f} to {high:.2f} with rows drawn anew"
+    far = f"the gradient of {b} is {relative:.2f} times that of {a} away from it, {spread}"
     if not clear:
         return [f"{a} and {b} do not clearly disagree: chance may explain all of it ({far})."]
     told = [f"{p.name} ({percent(p.share)}, 95 %: {percent(p.low)} to {percent(p.high)})" for p in clear[:4]]
