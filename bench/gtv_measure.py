@@ -133,7 +133,7 @@ def measure(n: int, repeats: int) -> dict[str, Any]:
     return {
         "n": n, "edges": len(net.edges), "iterations": count, "gaps": gaps, "peak_gb": peak, "laps": laps,
         "step_ms": max(median(laps["confrere, solve"]) - median(laps["confrere, nothing"]), 1e-3) / count,
-        "bytes": 4 * n * (2 * d * d + slots + 10 * d), "bandwidth": bandwidth(),
+        "bytes": 4 * n * (d * d + slots + 11 * d), "bandwidth": bandwidth(),
     }  # fmt: skip
 
 
