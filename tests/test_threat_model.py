@@ -17,7 +17,7 @@ GUIDE = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
 THREATS = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
 ROLES = ("project_admin", "org_admin", "lead", "member")
 BLOCKS = re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
-COMMANDS = [line for text in BLOCKS for line in text.splitlines()]
+COMMANDS = list(dict.fromkeys(line for text in BLOCKS for line in text.splitlines()))
 
 
 @pytest.mark.parametrize("line", COMMANDS)
