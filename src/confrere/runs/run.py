@@ -1,8 +1,7 @@
 """Carrying out a comparison in a folder, so that it survives whatever stops it.
 
     config.json      what is compared, with paths that hold anywhere
-    journal.jsonl    when it began, on which data, when it was resumed and when it ended; how long processors
-                     worked for every algorithm, and the energy where it was measured
+    journal.jsonl    when it began, was resumed and ended, on which data; processors' time by algorithm, and energy
     cells/           every finished cell, written to the disk and renamed: there as a whole or not at all
     study.json, cells.parquet, curves.parquet     the result, once all cells are there
     report.html      the page, if it is wanted (see runs/report.py)
