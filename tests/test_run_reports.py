@@ -100,8 +100,9 @@ def test_a_report_that_a_kill_prevented_is_written_by_resume(place):
 
 
 def strip_time(words: str) -> str:
-    """A page without how long it took, which a resumed run does not know."""
-    return re.sub(r" Time: the whole comparison [\d.]+ s\.", "", words)
+    """A page without how long it took, which a resumed run does not know, and how long processors worked, which differs."""
+    words = re.sub(r" Time: the whole comparison [\d.]+ s\.", "", words)
+    return re.sub(r"busy for [\d.]+ s|[\d.e+-]+ k?J \([\d.e+-]+ kWh\)", "", words)
 
 
 def test_the_report_is_written_again_for_one_user_and_other_groups(place):

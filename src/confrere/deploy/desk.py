@@ -27,6 +27,7 @@ from confrere.deploy.study import Deployed, study_of
 from confrere.deploy.wire import HEADER_BYTES, Header, Refused, pack, read_header, unpack
 
 NOT_BEGUN = "not begun"
+WITHDRAWN = "its operator has withdrawn the approval"
 OPENING_BYTES = 4 * HEADER_BYTES
 TRAFFIC = "traffic.json"
 log = logging.getLogger("confrere.site")
@@ -116,6 +117,8 @@ class Desk:
     def columns(self, policy: Policy, header: Header) -> dict[str, Any]:
         """What was agreed on columns: say classes, levels, gaps and sums."""
         _, rows = self.opened(header)
+        if header.study not in policy.approved():
+            raise Refused("not expected", WITHDRAWN)
         plan = heard(Plan, header.facts.get("plan"))
         try:
             classes = rows.classes(plan)
@@ -155,7 +158,7 @@ class Desk:
         if header.round > policy.said.policy.max_rounds + 1:
             raise Refused("not expected", f"round {header.round} is beyond what this site allows")
         if header.study not in policy.approved():
-            raise Refused("not expected", "its operator has withdrawn the approval")
+            raise Refused("not expected", WITHDRAWN)
         reply = self.site.answer(request)
         if header.kind == "final":
             self.keep(self.site.model, header.facts)

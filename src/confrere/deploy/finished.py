@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from confrere.answers import Answer
+from confrere.answers.answer import NoHistory
 from confrere.answers.predictor import Predictor
 from confrere.core import Tree
 from confrere.data.intake import messages
@@ -36,7 +37,7 @@ def keep_model(
     reason = f"{part.algorithm} over {part.rounds} rounds with {', '.join(sorted(opening.sizes))}."
 
     def nothing() -> Any:
-        raise ValueError("a deployed model has its history in the hub's journal")
+        raise NoHistory("a deployed model has its history in the hub's journal")
 
     answer = Answer(
         silo.name, part.algorithm, predictor, weights, 0.0, {}, {}, {}, silo.count("train"), (), (), shared, reason, (),

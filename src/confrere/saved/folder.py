@@ -20,6 +20,7 @@ import numpy as np
 from confrere import models
 from confrere._version import __version__
 from confrere.answers import Answer
+from confrere.answers.answer import NoHistory
 from confrere.answers.predictor import Predictor
 from confrere.core import Tree
 from confrere.data.intake import Encoding
@@ -170,6 +171,10 @@ def reasons_of(answer: Answer) -> dict[str, Any]:
     """Why every silo counted as it did, for who asks later, when the run is gone."""
     from confrere.insight.explanations.why import why
 
+    try:
+        _ = answer.history
+    except NoHistory:
+        return {}
     return {silo: why(answer, silo).to_dict() for silo in answer.weights}
 
 
