@@ -100,7 +100,7 @@ def test_a_report_that_a_kill_prevented_is_written_by_resume(place):
 
 
 def strip_time(words: str) -> str:
-    """A page without how long it took, which a resumed run does not know, and how long processors worked, which differs."""
+    """A page without how long it took, which a resumed run does not know, and without the work of processors."""
     words = re.sub(r" Time: the whole comparison [\d.]+ s\.", "", words)
     return re.sub(r"busy for [\d.]+ s|[\d.e+-]+ k?J \([\d.e+-]+ kWh\)", "", words)
 
