@@ -83,7 +83,7 @@ def of_model(folder: Path, user: str | None, about: tuple[str, ...], guesses: Pa
     if user not in (None, manifest["user"]):
         raise ValueError(f"the model in {folder} is for {manifest['user']!r}, not for {user!r}")
     if not manifest.get("why"):
-        raise ValueError(f"{folder} has no reasons (it was saved before they were kept, or its rounds are at a hub): train the model anew")
+        raise ValueError(f"{folder} has no reasons: it was saved before they were kept, or its rounds are at a hub")
     found: dict[str, Any] = {"user": manifest["user"], "algorithm": manifest["algorithm"]}
     found["why"] = {name: manifest["why"][name] for name in chosen(about, tuple(manifest["why"]), manifest["user"])}
     if guesses is not None:
