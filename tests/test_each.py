@@ -45,10 +45,10 @@ def test_one_device_is_no_mesh():
 
 
 ON_TWO_DEVICES = """
-import importlib, json, jax
+import json, jax
 jax.config.update("jax_num_cpu_devices", 2)
 import numpy as np, confrere as cf
-host = importlib.import_module("confrere.simulate")  # the module, where cf.simulate is the function
+from confrere.simulation import rows
 from tests.helpers import two_class_silos
 silos = two_class_silos((20, 12, 8, 16)).split(0.25, validation=0.25, seed=1)
 model = cf.models.mlp([4])
@@ -57,7 +57,7 @@ recipes = {"ditto": cf.ditto(lr=0.3, batch=4), "waffle": cf.waffle(user=3, round
 for name, recipe in recipes.items():
     for user in (None, 3):
         runs = []
-        for serial, host.SHARD_BYTES in ((False, 1 << 40), (True, 0)):
+        for serial, rows.SHARD_BYTES in ((False, 1 << 40), (True, 0)):
             runs.append(cf.simulate(recipe, model._replace(serial=serial), silos, rounds=3, user=user))
         one, two = runs
         assert [len(jax.tree.leaves(h.state.private)[0].sharding.device_set) for h in runs] == [1, 2]

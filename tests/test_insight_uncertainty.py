@@ -10,7 +10,7 @@ import confrere as cf
 from confrere.answers.replicas import Run, by_runs, run_again
 from confrere.insight.explanations.calibration import conformal, dispersion
 from confrere.saved import load_model, save_model
-from confrere.simulate import on_devices
+from confrere.simulation.rows import on_devices
 
 SLOPES = np.array([1.0, -1.0, 0.5])
 

@@ -38,7 +38,7 @@ from confrere.report.predictions import Predicted, label_of
 from confrere.report.style import STYLE
 from confrere.report.sureness import bins_of, tuning_in_words, what_is_measured
 from confrere.report.svg import ticks, told_apart
-from confrere.simulate import initial_params
+from confrere.simulation.inputs import initial_params
 from tests.report_helpers import (
     NAMES,
     hospital_answers,

@@ -13,6 +13,7 @@ import sklearn.metrics
 
 import confrere as cf
 from confrere.program import numbers
+from confrere.simulation import loop
 from tests.helpers import programs, two_class_silos
 
 engine = importlib.import_module("confrere.simulate")  # the module, where `confrere.simulate` is the function
@@ -287,8 +288,8 @@ def test_a_resumed_run_uses_its_own_key():
 @pytest.mark.parametrize(("seconds", "size"), [(0, 1 << 25), (1e9, 1 << 25), (1e9, 100), (1e9, 300)])
 def test_how_a_run_is_cut_into_chunks_does_not_change_a_bit(monkeypatch, seconds, size):
     expected = straight("erosion")
-    monkeypatch.setattr(engine, "CHUNK_SECONDS", seconds)
-    monkeypatch.setattr(engine, "CHUNK_BYTES", size)
+    monkeypatch.setattr(loop, "CHUNK_SECONDS", seconds)
+    monkeypatch.setattr(loop, "CHUNK_BYTES", size)
     seen = []
     h = run(progress=lambda done, rounds: seen.append((done, rounds)))
     assert_same_bits(h, expected)
@@ -324,15 +325,15 @@ OTHER_NUMBERS = {
 
 def test_other_numbers_do_not_make_another_round_loop():
     run()
-    before = engine._advance._cache_size()
+    before = loop._advance._cache_size()
     for how in OTHER_NUMBERS.values():
         run(**how)
-    assert engine._advance._cache_size() == before
+    assert loop._advance._cache_size() == before
 
 
 @pytest.mark.parametrize("what", OTHER_NUMBERS)
 def test_other_numbers_compile_nothing_at_all(monkeypatch, what):
-    monkeypatch.setattr(engine, "CHUNK_SECONDS", 1e9)  # so that the clock does not decide where chunks end
+    monkeypatch.setattr(loop, "CHUNK_SECONDS", 1e9)  # so that the clock does not decide where chunks end
     run()
     with programs() as compiled:
         run(**OTHER_NUMBERS[what])

@@ -18,7 +18,7 @@ from confrere.borrowing.glm import QUICK_COMPILATION
 from confrere.borrowing.summary import Summary
 from confrere.core import Ctx, blank_message, received, silo_keys
 from confrere.program import numbers
-from confrere.simulate import initial_params
+from confrere.simulation.inputs import initial_params
 
 USER = 1
 SAID = {f"['x'].{name}" for name in Summary._fields} | {"['told']['id']"}

@@ -22,7 +22,9 @@ from confrere.data.source import Shared
 from confrere.history import History
 from confrere.models import Model
 from confrere.program import Setup, expected_traffic, rollout
-from confrere.simulate import on_devices, outputs_of, params_spec, simulate
+from confrere.simulate import simulate
+from confrere.simulation.inputs import outputs_of, params_spec
+from confrere.simulation.rows import on_devices
 from confrere.study.cases import round_up
 
 SAY_PREVALENCE = "If you know how frequent the second class is, say so with prevalence= (confrere train: --prevalence)."

@@ -27,7 +27,8 @@ from confrere.data.silos import Silos
 from confrere.dilution import Limit, dilution
 from confrere.models import Model, linear, logistic
 from confrere.recipe import Recipe
-from confrere.simulate import check_types, simulate
+from confrere.simulate import simulate
+from confrere.simulation.inputs import check_types
 from confrere.study.units import told_of_labels
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.program import Setup, numbers, rollout
 from confrere.recipe import Recipe
-from confrere.simulate import initial_params, on_devices, with_places
+from confrere.simulation.inputs import initial_params, with_places
+from confrere.simulation.rows import on_devices
 
 
 class Replicas(NamedTuple):

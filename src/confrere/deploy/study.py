@@ -25,7 +25,7 @@ from confrere.models import Model
 from confrere.prior import resolved
 from confrere.recipe import Recipe
 from confrere.runs.config import ColumnsPart, Count, Part, parsed, told_with_line, validated
-from confrere.simulate import check_prior
+from confrere.simulation.inputs import check_prior
 
 Value = bool | int | float | str | list[str] | list[int] | dict[str, float | int]
 FOR_ALL = ("weight_erosion", "waffle", "data_interpolation")  # everybody receives the working model of one site

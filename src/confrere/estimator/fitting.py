@@ -23,7 +23,8 @@ from confrere.core import Block, Tree
 from confrere.data.silos import Silos
 from confrere.history import History
 from confrere.models import Model
-from confrere.simulate import outputs_of, simulate
+from confrere.simulate import simulate
+from confrere.simulation.inputs import outputs_of
 from confrere.study.cases import round_up
 
 ON_ITS_OWN = "auto (training alone, at the ridge optimum): there is no other silo to learn from."

@@ -11,7 +11,7 @@ from confrere.checks import check_word
 from confrere.data.silos import Silos
 from confrere.models import Model, logistic
 from confrere.plural import plural
-from confrere.simulate import check_types
+from confrere.simulation.inputs import check_types
 
 Others = Literal["all", "train"]
 NO_ANSWER = "it did not answer: training can start without it"

@@ -15,7 +15,7 @@ from confrere.borrowing.glm import Rows, base_precision, check_linear, losses, r
 from confrere.core import Tree
 from confrere.data.silos import Silos
 from confrere.models import Model
-from confrere.simulate import outputs_of, params_spec
+from confrere.simulation.inputs import outputs_of, params_spec
 
 MOST_PARAMETERS = 2000  # whose curvature, a square of numbers, is still handled
 

@@ -11,7 +11,7 @@ from confrere.core import Block
 from confrere.data.silo import fold_numbers
 from confrere.data.silos import Silos
 from confrere.models import Model
-from confrere.simulate import outputs_of
+from confrere.simulation.inputs import outputs_of
 from confrere.study.units import Units, in_units, units_of
 
 TEST_SHARE = 0.5

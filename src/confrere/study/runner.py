@@ -10,7 +10,7 @@ import numpy as np
 from confrere.core import Tree
 from confrere.models import Model
 from confrere.program import Setup, expected_traffic, numbers
-from confrere.simulate import params_spec
+from confrere.simulation.inputs import params_spec
 from confrere.study.blocks import Size, block_size, run_blocks
 from confrere.study.cases import Case, Folds, Others, Shape, cross_folds, train_block, whole_run
 from confrere.study.cell import Cell

@@ -17,7 +17,7 @@ from confrere.checks import WrongField, check_counts, check_numbers
 from confrere.core import Tree
 from confrere.data.silos import Silos
 from confrere.models import Model, metrics_of
-from confrere.simulate import check_words, outputs_of, params_spec
+from confrere.simulation.inputs import check_words, outputs_of, params_spec
 from confrere.study.blocks import ask_for_all_cores
 from confrere.study.cases import Case, Others, cases_of, seeded_silos
 from confrere.study.cell import Cell

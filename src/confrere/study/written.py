@@ -19,7 +19,7 @@ import numpy as np
 from confrere.core import Batch, Block
 from confrere.models import Model
 from confrere.recipe import Bound
-from confrere.simulate import params_spec
+from confrere.simulation.inputs import params_spec
 from confrere.study.cases import Shape
 from confrere.study.contenders import Contender
 from confrere.study.store import fingerprint

@@ -31,7 +31,8 @@ from confrere.program import Setup, numbers, rollout
 from confrere.recipe import Recipe
 from confrere.selection.influence import judging_rows
 from confrere.selection.linear import linear_rows
-from confrere.simulate import as_key, check_prior, initial_params, on_devices, with_places
+from confrere.simulation.inputs import as_key, check_prior, initial_params, with_places
+from confrere.simulation.rows import on_devices
 from confrere.study.units import in_units, units_of
 
 Progress = Callable[[int, int], None]

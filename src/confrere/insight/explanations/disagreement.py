@@ -34,7 +34,7 @@ from confrere.insight.explanations.gradients import (
 from confrere.insight.explanations.path import finite
 from confrere.models import Model
 from confrere.selection.resampling import percentiles
-from confrere.simulate import check_params, check_types
+from confrere.simulation.inputs import check_params, check_types
 
 if TYPE_CHECKING:
     import polars as pl

@@ -20,7 +20,8 @@ from confrere.insight.footprint.flops import Operations, operations
 from confrere.models import Model
 from confrere.program import Setup, expected_traffic, numbers
 from confrere.recipe import Recipe
-from confrere.simulate import availability, check_rounds, check_types, initial_params, with_classes, with_places
+from confrere.simulation.inputs import availability, check_rounds, check_types, initial_params, with_places
+from confrere.simulation.rows import with_classes
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from confrere.insight.similarity.telling import BLOCKS, Telling
 from confrere.models import Model
 from confrere.selection.asking import start_with
 from confrere.selection.linear import linear_rows
-from confrere.simulate import check_types
+from confrere.simulation.inputs import check_types
 
 FEWEST_ROWS = 3  # below which nobody can judge anything
 
