@@ -23,6 +23,7 @@ from confrere.reproduce.waffle.table import of_method
 from tables import table
 from waffle_why import QUESTIONS, find
 
+Cells = dict[tuple[str, str], list[Cell]]  # method and distribution -> one cell per seed
 PAPERS = {("mnist", "lenet5", 6000, 100), ("cifar10", "dla", 5000, 100)}  # data, model, images of an agent, rounds
 PAGE = Path(__file__).with_name("waffle.md")
 HEAD = """# The WAFFLE paper's Table 1, run again
@@ -66,26 +67,37 @@ def group_of(run: Run) -> tuple[Any, ...]:
 def section(group: tuple[Any, ...], runs: Sequence[Run]) -> str:
     """One table, with the command that makes it."""
     data, model, agents, rows, rounds, lr, _, _ = group
-    cells: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+    cells: Cells = defaultdict(list)
     refuse_doubles(runs)
     for run in runs:
         cells[run.about["method"], run.about["setting"]["distribution"]].append(run.cell)
-    seeds = [len(found) for found in cells.values()]
     methods = [name for name in METHODS if any(key[0] == name for key in cells)]
-    which = [d for d in DISTRIBUTIONS if any(key[1] == d for key in cells)]
-    commands = [
-        command(group, one, min(seeds), f"--methods {','.join(methods)}")
-        for one in (["all"] if len(which) == len(DISTRIBUTIONS) else which)
-    ]
     dates = sorted({run.about["date"] for run in runs})
     minutes = sum(run.cell.seconds for run in runs) / 60
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    many = f"{max(seeds)} seeds" if min(seeds) == max(seeds) > 1 else "one seed"
-    more = f", {max(seeds)} where a spread is given" if min(seeds) < max(seeds) else ""
-    said = f"{when}, {minutes:.0f} minutes in all on two cores beside other work; {many}{more}."
+    said = f"{when}, {minutes:.0f} minutes in all on two cores beside other work; {how_many(cells)}."
+    commands = commands_for(group, cells, methods)
     title = f"## {data}, {model}, {agents} agents x {rows} images, {rounds} rounds, learning rate {lr:g}"
     published = data if (data, model, rows, rounds) in PAPERS else ""
     return "\n\n".join([title, "```text\n" + "\n".join(commands) + "\n```", said, *tables(published, cells, methods)])
+
+
+def how_many(cells: Cells) -> str:
+    """How many seeds the cells have."""
+    few, *more = sorted({len(found) for found in cells.values()})
+    said = "one seed" if few == 1 else f"{few} seeds"
+    return said + (f", {' or '.join(map(str, more))} where a spread is given" if more else "")
+
+
+def commands_for(group: tuple[Any, ...], cells: Cells, methods: Sequence[str]) -> list[str]:
+    """What makes a table: the seeds that all cells have, then those that some have beyond."""
+    few = min(map(len, cells.values()))
+    which = [d for d in DISTRIBUTIONS if any(key[1] == d for key in cells)]
+    rows = [(d, few, methods) for d in (["all"] if len(which) == len(DISTRIBUTIONS) else which)]
+    for d in which:
+        for seeds in sorted({len(found) for key, found in cells.items() if key[1] == d and len(found) > few}):
+            rows.append((d, seeds, [m for m in methods if len(cells.get((m, d), ())) == seeds]))
+    return [command(group, d, seeds, f"--methods {','.join(names)}") for d, seeds, names in rows]
 
 
 def command(group: tuple[Any, ...], distribution: str, seeds: int, what: str) -> str:
@@ -108,7 +120,7 @@ def refuse_doubles(runs: Sequence[Run]) -> None:
         seen.add(which)
 
 
-def tables(data: str, cells: dict[tuple[str, str], list[Cell]], methods: Sequence[str]) -> Iterable[str]:
+def tables(data: str, cells: Cells, methods: Sequence[str]) -> Iterable[str]:
     """Accuracy, and rounds to 99 % of the last accuracy."""
     shown = [d for d in DISTRIBUTIONS if any(key[1] == d for key in cells)]
     stars = [d.replace("*", r"\*") for d in shown]

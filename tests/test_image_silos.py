@@ -150,12 +150,27 @@ def test_cifar10_is_read_from_its_pictures(shared_data):
     assert X.std() == pytest.approx(1, abs=0.2)
 
 
+def records_of(images, labels):
+    """The authors' binary form: a label, then the pixels colour by colour."""
+    return np.concatenate([labels[:, None], images.transpose(0, 3, 1, 2).reshape(len(images), -1)], axis=1).tobytes()
+
+
+def test_every_pixel_and_label_of_cifar10_is_the_authors(shared_data):
+    """As binary records both halves have the MD5 that the authors published, so no image has another's label."""
+    images = things.things()
+    train, test = (
+        fetch.hashlib.md5(records_of(*half), usedforsecurity=False).hexdigest()
+        for half in ((images.train[:10_000], images.train_y[:10_000]), (images.test, images.test_y))
+    )
+    assert (train, test) == ("5dd7e06a14cb22eb9f671a540d1b7c25", "803d5f7f4d78ea53de84dbe85f74fb6d")
+
+
 def test_cifar10_is_read_from_its_archive(shared_data, tmp_path):
     images = things.things()
-    records = np.concatenate([images.test_y[:4, None], images.test[:4].transpose(0, 3, 1, 2).reshape(4, -1)], axis=1)
+    records = records_of(images.test[:4], images.test_y[:4])
     with tarfile.open(tmp_path / "cifar.tar.gz", "w:gz") as tar:
         for name in [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]:
-            (tmp_path / name).write_bytes(records.tobytes())
+            (tmp_path / name).write_bytes(records)
             tar.add(tmp_path / name, f"cifar-10-batches-bin/{name}")
     (train, train_y), (test, test_y) = things.from_archive(tmp_path / "cifar.tar.gz")
     assert train.shape == (20, 32, 32, 3)

@@ -156,6 +156,22 @@ def test_the_page_is_what_the_cells_say(tmp_path, monkeypatch):
     assert (tmp_path / "page.md").read_text() == PAGE.read_text()
 
 
+def test_the_page_has_a_command_for_every_number_of_seeds(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    from waffle_page import commands_for, how_many
+
+    one, group = curve(0.1, 0.2), ("mnist", "softmax", 3, 20, 2, 0.01, None, None)
+    cells = {("local", "A"): [one] * 3, ("local", "B"): [one], ("waffle", "B"): [one] * 2}
+    assert how_many(cells) == "one seed, 2 or 3 where a spread is given"
+    said = [line.split("--lr 0.01 ")[1] for line in commands_for(group, cells, ["local", "waffle"])]
+    end = "--store bench/waffle-cells"
+    assert said == [
+        f"--seeds 1 --methods local,waffle {end}", f"--seeds 1 --methods local,waffle {end}",
+        f"--seeds 3 --methods local {end}", f"--seeds 2 --methods waffle {end}",
+    ]  # fmt: skip
+    assert how_many({("local", "A"): [one] * 2}) == "2 seeds"
+
+
 def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
     store = Store(tmp_path)
     first = table.run_table(TINY, ["B"], ["local", "fedavg"], [1], store)
@@ -203,12 +219,28 @@ BANDS = {  # of an independent program: mean of three seeds, 10 agents x 200 row
 }
 
 
+def check_order(distribution, found):
+    """Who is above whom in the independent program, by distribution."""
+    local, common = found["local"], [found["fedavg"], found["scaffold"]]
+    personal = [found["weight_erosion"], found["waffle"]]
+    if distribution == "A":
+        assert min(common) > max(personal)
+        assert min(personal) > local
+    elif distribution in ("B", "C"):
+        assert min(personal) > local > max(common)
+    else:
+        assert found["weight_erosion"] > local - 0.02
+        assert found["waffle"] > local - 0.04
+        assert max(common) < local - 0.3
+
+
 @pytest.mark.usefixtures("shared_data")
 @pytest.mark.slow
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_the_small_setting_is_within_three_points_of_the_independent_program(distribution):
+def test_the_small_setting_is_within_three_points_of_the_independent_program_and_in_its_order(distribution):
     setting = Setting(rows=200, lr=0.01)
     cells = table.run_table(setting, [distribution], list(BANDS["A"]), [1, 2, 3], Store(None))
     report = table.table_report(setting, cells, [1, 2, 3])["cells"][distribution]
     found = {method: report[method]["best"]["mean"] for method in BANDS[distribution]}
     assert found == pytest.approx(BANDS[distribution], abs=0.03)
+    check_order(distribution, found)
