@@ -2,6 +2,7 @@
 
 import pytest
 
+import confrere as cf
 from confrere.testing import check_algorithm
 from tests.helpers import ALGORITHMS
 
@@ -50,3 +51,7 @@ KIN = (
 def test_every_recipe_conforms(name):
     row = ALGORITHMS[name]
     check_algorithm(row.make, row.problem and row.problem(), row.local)
+
+
+def test_every_public_recipe_is_checked():
+    assert {row.make([0, 1, 2, 3]).name for row in ALGORITHMS.values()} == set(cf.algorithms.__all__)

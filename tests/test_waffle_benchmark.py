@@ -185,6 +185,16 @@ def test_only_what_is_missing_is_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("shared_data")
+def test_one_row_more_adds_a_method_to_the_table(tmp_path):
+    own = {"local": METHODS["local"], "mine": lambda setting: cf.fedavg(lr=setting.lr, batch=setting.batch, epochs=2)}
+    store = Store(tmp_path)
+    cells = table.run_table(TINY, ["B"], own, [1], store)
+    report = table.table_report(TINY, cells, [1])["cells"]["B"]
+    assert (list(report), report["mine"]["published"]) == (["local", "mine"], None)
+    assert store.get(facts(TINY._replace(distribution="B"), "mine", own["mine"](TINY))) is not None
+
+
+@pytest.mark.usefixtures("shared_data")
 def test_local_looks_at_alices_rows_alone():
     silos = silos_of(TINY._replace(distribution="B*"))
     assert run_cell(TINY, METHODS["local"](TINY), silos).weights is None
