@@ -81,6 +81,12 @@ def test_the_sigmoid_has_the_values_of_the_paper():
     assert values == [0.9584, 0.5, 0.0532, 0.0392]
 
 
+def test_the_slope_is_the_papers_unless_another_is_said():
+    d, sigmoid = np.array([0.0, 1.0, 2.0, 5.0]), sigmoid_by_hand(3.2)
+    want, _ = calc_weights(d, 20, 100, 0, [np.full(4, 0.25)] * 2, sigmoid, sigmoid)
+    np.testing.assert_allclose(weights_of(cf.weights.omega(0, 100), d, 20)[0], want, rtol=1e-5)
+
+
 def test_the_user_is_alone_two_rounds_after_95_per_cent():
     w, state, first = cf.weights.omega(0, 100), None, None
     for r in range(1, 101):
