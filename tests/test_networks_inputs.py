@@ -64,6 +64,7 @@ REFUSED = {
     "categories": (lambda: nets.by_category(NET, np.ones((2, 1)), [0, 3], 1.0), "row 1 has the label .*from 0 to 2"),
     "words": (lambda: nets.by_category(NET, np.ones((2, 1)), ["a", "b"], 1.0), "row 0 has the label"),
     "category rows": (lambda: nets.by_category(NET, np.ones((2, 1)), [0], 1.0), r"shapes \(2, 1\) and \(1,\)"),
+    "most alike": (lambda: nets.nearest_by(np.ones((3, 3)), 3), "a silo of 3 has 2 others, so that 3 cannot"),
     "fitted": (lambda: nets.fitted_parameters([np.ones((1, 1))] * 2, [[1.0], None]), "silo 1 has no labels"),
     "gradients": (lambda: nets.gradients_at([np.ones((1, 1)), np.ones((0, 1))], [[1.0], []], [0.0]), "silo 1 has no"),
     "gradient rows": (lambda: nets.gradients_at([np.ones((2, 1))], [[1.0]], [0.0]), r"X of shape \(2, 1\)"),
@@ -119,15 +120,13 @@ def test_matrices_of_too_few_rows_and_of_any_units_are_no_indefinite_ones():
     assert np.isfinite(p.closed_form()).all()
 
 
-def test_predictors_name_the_silo_or_what_the_estimator_lacks():
+def test_predictors_name_the_silo_or_what_estimators_lack():
     linear = pytest.importorskip("sklearn.linear_model")
-    neighbours = pytest.importorskip("sklearn.neighbors").KNeighborsRegressor(1)
-    svm = pytest.importorskip("sklearn.svm").LinearSVC()
     X, y, points = [np.ones((2, 1))] * 3, [[0.0, 1.0]] * 3, [[0.0]]
     plain = linear.LinearRegression()
     for estimator, rows, labels, shared, said in (
-        (neighbours, X, y, points, "KNeighborsRegressor.fit takes no sample_weight"),
-        (svm, X, y, points, "LinearSVC has no predict_proba"),
+        ([plain, plain], X, y, points, "3 nodes need one estimator for all, or as many, not 2"),
+        ([plain, plain, linear.RidgeClassifier()], X, y, points, "some estimators classify and some do not"),
         (plain, X, [*y[:2], None], points, "silo 2 has no labelled rows"),
         (plain, [*X[:2], np.ones((0, 1))], [*y[:2], []], points, "silo 2 has no labelled rows"),
         (plain, [np.ones((3, 1)), *X[1:]], y, points, r"silo 0 has X of shape \(3, 1\) and 2 labels"),

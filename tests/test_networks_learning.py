@@ -7,6 +7,7 @@ import pytest
 
 import confrere as cf
 from confrere.networks import GTVMin, Network
+from confrere.networks.predictors import copies
 from tests.network_problems import connected, problem, rows_of, solution_by_hand
 
 nets = cf.networks
@@ -68,6 +69,26 @@ def test_the_budget_is_spent_on_the_most_alike_pairs(edges):
     chosen = net.adjacency().toarray() > 0
     others = ~chosen & ~np.eye(7, dtype=bool)
     assert not others.any() or D[chosen].max() <= D[others].min()
+
+
+@pytest.mark.parametrize("k", [1, 2, 6])
+def test_every_silo_is_joined_with_those_most_like_it(k):
+    D = discrepancies()
+    net = nets.nearest_by(D, k)
+    for i in range(7):
+        for j in range(7):
+            closer = [sum(D[a, c] < D[a, b] for c in range(7) if c != a) for a, b in ((i, j), (j, i))]
+            assert i == j or (net.adjacency()[i, j] == 1) == (min(closer) < k)
+
+
+def test_joined_by_distances_is_joined_by_vectors():
+    z = np.random.default_rng(0).normal(size=(9, 3))
+    assert nets.nearest_by(nets.distances_between(z), 3) == Network.nearest(z, 3)
+
+
+def test_silos_of_the_same_classes_are_joined():
+    y = [["a", "b"], ["c", "d"], ["b", "a", "a"], ["d", "c"]]
+    assert nets.nearest_by(nets.label_overlap(y), 1).edges.tolist() == [[0, 2], [1, 3]]
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 2.5, 6])
@@ -154,6 +175,62 @@ def test_classifiers_learn_of_classes_that_only_neighbours_have():
     assert h.predictions[0, 2, 2] > 0.5
     with pytest.raises(ValueError, match="rows of 2 nodes"):
         nets.relax_predictors(net, tree, X[:1], y[:1], [[0.0]], alpha=1.0)
+
+
+def test_every_silo_may_have_an_estimator_of_its_own_and_pipelines_take_weights_at_their_last_step(x64):
+    linear = pytest.importorskip("sklearn.linear_model").LinearRegression(fit_intercept=False)
+    chain = pytest.importorskip("sklearn.pipeline").make_pipeline("passthrough", linear)
+    p = problem()
+    X, y = p.rows
+    public = 3**0.5 * np.eye(3)
+    own = [linear, chain] * 3
+    h = nets.relax_predictors(p.network, own, X, y, public, alpha=p.alpha, iterations=4)
+    W = nets.fedrelax(p, iterations=4, start=nets.fitted_parameters(X, y)).W
+    np.testing.assert_allclose([getattr(m, "steps", [(0, m)])[-1][1].coef_ for m in h.models], W, atol=1e-10)
+    assert [type(m).__name__ for m in h.models] == ["LinearRegression", "Pipeline"] * 3
+
+
+def test_estimators_without_weights_see_rows_as_often_as_they_weigh():
+    dummy = pytest.importorskip("sklearn.dummy").DummyRegressor
+
+    class Mean(dummy):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    net, points = Network.from_edges([(0, 1)], weights=[2.0]), [[0.0]] * 4
+    X, y = [[[0.0]] * 2, [[0.0]] * 3], [[0.0, 2.0], [3.0, 6.0, 9.0]]
+    heavy, plain = (nets.relax_predictors(net, e, X, y, points, alpha=0.5, iterations=3) for e in (dummy(), Mean()))
+    np.testing.assert_allclose(plain.predictions, heavy.predictions)  # 2 to 1 and 4 to 3: copies are exact
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_are_as_near_to_weights_as_they_say(seed):
+    weights = np.random.default_rng(seed).uniform(0.05, 1, 30)
+    times = copies(weights)
+    scale = (times @ weights) / (weights @ weights)
+    assert np.abs(times / (scale * weights) - 1).max() < 0.06
+    assert copies(np.full(5, 0.2)).tolist() == [1] * 5
+
+
+def test_classifiers_without_probabilities_say_the_class_that_they_predict():
+    classifier = pytest.importorskip("sklearn.linear_model").RidgeClassifier()
+    X, y = [[[0.0], [1.0]], [[0.0], [1.0]]], [["a", "b"], ["b", "b"]]
+    y[1][0] = "a"
+    h = nets.relax_predictors(Network.from_edges([(0, 1)]), classifier, X, y, [[0.0], [1.0]], alpha=1.0)
+    assert h.predictions.tolist() == [[[1.0, 0.0], [0.0, 1.0]]] * 2
+
+
+def test_neighbours_and_forests_are_coupled_too():
+    neighbours = pytest.importorskip("sklearn.neighbors").KNeighborsRegressor(2)
+    forest = pytest.importorskip("sklearn.ensemble").RandomForestRegressor(5, random_state=0)
+    rng = np.random.default_rng(0)
+    X = [rng.uniform(-1, 1, (12, 1)) for _ in range(4)]
+    y = [a[:, 0] + i for i, a in enumerate(X)]  # each is off by something else
+    public = rng.uniform(-1, 1, (10, 1))
+    for estimator in (neighbours, forest):
+        alone, coupled = (nets.relax_predictors(connected(4), estimator, X, y, public, alpha=a) for a in (0.0, 1.0))
+        gaps = [np.ptp(h.predictions.mean(axis=1)) for h in (alone, coupled)]
+        assert gaps[1] < 0.7 * gaps[0]
 
 
 # flavours

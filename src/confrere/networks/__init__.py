@@ -33,7 +33,7 @@ from confrere.networks.flavours import (
 )
 from confrere.networks.halo import partition
 from confrere.networks.lasso_loop import network_lasso
-from confrere.networks.learning import least_discrepant, of_degree
+from confrere.networks.learning import least_discrepant, nearest_by, of_degree
 from confrere.networks.loops import Run, Stop, decrease, fixed_count, near_enough, small_gradient
 from confrere.networks.network import Network
 from confrere.networks.predictors import Predictors, relax_predictors
@@ -85,6 +85,7 @@ __all__ = [
     "mean_labels",
     "mixture_parameters",
     "near_enough",
+    "nearest_by",
     "network_lasso",
     "of_degree",
     "online_gd",

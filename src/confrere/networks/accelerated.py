@@ -52,6 +52,12 @@ def extreme_eigenvalues(p: GTVMin, nonzero: bool = False) -> tuple[float, float]
     `nonzero=True`: the smallest above 0, of which there are as many below as the problem has free directions. By
     Lanczos if it is large, for the smallest with a factor of the matrix, which grows faster than the network: of very
     large ones give `accelerated_fedgd` bounds.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])  # whose Laplacian has the eigenvalues 0 and 2
+    >>> p = cf.networks.GTVMin(net, alpha=0.5, X=[[[1.0]], [[1.0]]], y=[[0.0], [3.0]])
+    >>> [round(value, 6) for value in cf.networks.extreme_eigenvalues(p)]
+    [1.0, 2.0]
     """
     Q = matrix_of(p)
     free = free_count(p) if nonzero else 0

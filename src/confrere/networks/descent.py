@@ -62,12 +62,22 @@ def fedgd(
 
 
 def single_model(W: Tree) -> Tree:
-    """The nearest models that are the same for all nodes (5.14): their mean."""
+    """The nearest models that are the same for all nodes (5.14): their mean.
+
+    >>> import jax.numpy as jnp, confrere as cf
+    >>> cf.networks.single_model(jnp.array([[0.0, 1.0], [2.0, 5.0]])).tolist()
+    [[1.0, 3.0], [1.0, 3.0]]
+    """
     return jax.tree.map(lambda a: jnp.broadcast_to(a.mean(axis=0), a.shape), W)
 
 
 def within(radius: float) -> Projection:
-    """The nearest models [n, d] whose norms are at most `radius`."""
+    """The nearest models [n, d] whose norms are at most `radius`.
+
+    >>> import jax.numpy as jnp, confrere as cf
+    >>> cf.networks.within(5.0)(jnp.array([[3.0, 0.0], [6.0, 8.0]])).round(4).tolist()
+    [[3.0, 0.0], [3.0, 4.0]]
+    """
     check_numbers(radius=radius)
     return _within(float(radius))
 
@@ -82,10 +92,20 @@ def _within(radius: float) -> Projection:
 
 
 def inverse(first: float, shift: float = 0.0) -> Schedule:
-    """The schedule first (1 + shift) / (k + shift), which keeps to (4.3): it falls to 0, but its sum does not end."""
+    """The schedule first (1 + shift) / (k + shift), which keeps to (4.3): it falls to 0, but its sum does not end.
+
+    >>> import numpy as np, confrere as cf
+    >>> cf.networks.inverse(0.5)(np.array([1, 2, 5])).tolist()
+    [0.5, 0.25, 0.1]
+    """
     return lambda k: first * (1 + shift) / (k + shift)
 
 
 def inverse_root(first: float, shift: float = 0.0) -> Schedule:
-    """The schedule first sqrt((1 + shift) / (k + shift)); the sum of its squares does not end, contrary to (4.3)."""
+    """The schedule first sqrt((1 + shift) / (k + shift)); the sum of its squares does not end, contrary to (4.3).
+
+    >>> import numpy as np, confrere as cf
+    >>> cf.networks.inverse_root(0.5)(np.array([1, 4, 25])).tolist()
+    [0.5, 0.25, 0.1]
+    """
     return lambda k: first * np.sqrt((1 + shift) / (k + shift))

@@ -60,7 +60,13 @@ def ridge(X: Any, y: Any, alpha: float) -> np.ndarray:
 
 
 def augmented(X: Any, y: Any, alpha: float, copies: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """(2.26): copies of all rows, with noise of variance alpha added to features; least squares on many is `ridge`."""
+    """(2.26): copies of all rows, with noise of variance alpha added to features; least squares on many is `ridge`.
+
+    >>> from confrere.networks import augmented, fitted_parameters
+    >>> X, y = augmented([[1.0], [1.0]], [2.0, 4.0], alpha=1.0, copies=100_000)
+    >>> fitted_parameters([X], [y]).round(1).tolist()
+    [[1.5]]
+    """
     check_numbers(alpha=alpha)
     check_counts(copies=copies)
     rows, labels = np.tile(np.asarray(X, float), (copies, 1)), np.tile(np.asarray(y, float), copies)

@@ -104,6 +104,12 @@ def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0, weigh
 
     With `weights`, how much each part weighs stands behind them, and is revealed too. Parts come in the order in which
     the fit gives them. Needs scikit-learn.
+
+    >>> import numpy as np
+    >>> from confrere.networks import mixture_parameters
+    >>> rows = [[[0.0], [0.1], [5.0], [5.1]], [[1.0], [1.1], [9.0], [9.1]]]
+    >>> np.sort(mixture_parameters(rows, parts=2)[:, :2]).round(2).tolist()  # the means of both parts
+    [[0.05, 5.05], [1.05, 9.05]]
     """
     check_counts(parts=parts)
     check_switches(weights=weights)
@@ -133,6 +139,11 @@ def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) ->
 
 
 def distances_between(vectors: Any) -> np.ndarray:
-    """The Euclidean distances between all silos' vectors [n, n]."""
+    """The Euclidean distances between all silos' vectors [n, n].
+
+    >>> from confrere.networks import distances_between
+    >>> distances_between([[0.0, 0.0], [3.0, 4.0]]).tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+    """
     z = np.asarray(vectors, float)
     return np.linalg.norm(z[:, None] - z[None], axis=2)

@@ -19,7 +19,13 @@ from confrere.networks.statistics import Quadratic, row_blocks
 
 
 def clusters(vectors: Any, k: int, method: Literal["kmeans", "gmm"] = "kmeans", seed: int = 0) -> np.ndarray:
-    """The cluster of every silo [n] by its vector [n, r], such as its place. Needs scikit-learn."""
+    """The cluster of every silo [n] by its vector [n, r], such as its place. Needs scikit-learn.
+
+    >>> from confrere.networks import clusters
+    >>> found = clusters([[0.0], [0.1], [5.0]], k=2)
+    >>> (found == found[0]).tolist()
+    [True, True, False]
+    """
     check_counts(k=k)
     z = np.asarray(vectors, float)
     if method == "gmm":
@@ -32,7 +38,14 @@ def clusters(vectors: Any, k: int, method: Literal["kmeans", "gmm"] = "kmeans", 
 
 
 def spectral_vectors(network: Network, k: int) -> np.ndarray:
-    """The entries of every node in the first k eigenvectors of the Laplacian [n, k], for spectral clustering."""
+    """The entries of every node in the first k eigenvectors of the Laplacian [n, k], for spectral clustering.
+
+    >>> from confrere.networks import Network, clusters, spectral_vectors
+    >>> two_cliques = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]
+    >>> found = clusters(spectral_vectors(Network.from_edges(two_cliques), 2), k=2)
+    >>> (found == found[0]).tolist()
+    [True, True, True, False, False, False]
+    """
     check_counts(k=k)
     return lowest_vectors(network.laplacian(), k)
 
@@ -68,6 +81,12 @@ def vertical(network: Network, X: Sequence[Any], y: Any, alpha: float, iteration
 
     Models of different columns cannot be compared, predictions can: they are all that a silo sends. Every silo goes to
     its minimum with the others held, `iterations` times.
+
+    >>> from confrere.networks import Network, vertical
+    >>> columns = [[[1.0], [0.0]], [[0.0], [1.0]]]  # of two rows, each silo sees one
+    >>> found = vertical(Network.from_edges([(0, 1)]), columns, y=[3.0, 3.0], alpha=1.0)
+    >>> [w.round(6).tolist() for w in found.models], found.predictions.round(6).tolist()
+    ([[1.5], [1.5]], [[1.5, 0.0], [0.0, 1.5]])
     """
     check_numbers(alpha=alpha)
     check_counts(iterations=iterations)
@@ -90,6 +109,13 @@ def by_category(network: Network, X: Any, y: Any, alpha: float) -> GTVMin:
 
     Every node has all rows; its labels are 1 for its own category and -1 for others, each half weighing the same. A
     category without any row has no loss, and gets its neighbours' mean. `(X @ W.T).argmax(axis=1)` tells the category.
+
+    >>> import numpy as np, confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 2), (1, 2)], weights=[1.0, 3.0])  # 2 has no rows, and is more like 1
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> W = cf.networks.by_category(net, X, [0, 1], alpha=0.1).solve()
+    >>> (X @ W[:2].T).argmax(axis=1).tolist(), np.allclose(W[2], (W[0] + 3 * W[1]) / 4)
+    ([0, 1], True)
     """
     rows, labels = np.asarray(X, float), np.asarray(y)
     if rows.ndim != 2 or labels.shape != rows.shape[:1] or not np.isfinite(rows).all():
@@ -126,6 +152,13 @@ def explainable(p: GTVMin, X: Sequence[Any], guesses: Sequence[Any], rho: float)
     """(8.12): the same problem, in which every node also pays rho times its lack of explainability.
 
     X and guesses: one array per node, test rows [t_i, d] and what its user guesses for them; labels are not needed.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=0.0, X=[[[1.0]], [[1.0]]], y=[[0.0], [3.0]])
+    >>> asked = cf.networks.explainable(p, X=[[[1.0]], [[1.0]]], guesses=[[2.0], [3.0]], rho=1.0)
+    >>> asked.solve().round(6).tolist()  # half way from 0 to what the first user guesses
+    [[1.0], [3.0]]
     """
     check_numbers(rho=rho)
     Q, q, c = (a.copy() for a in quadratic_of(p, "explainability"))

@@ -1,4 +1,7 @@
-"""Networks learnt from how alike silos are (book 7.4); `Network.nearest(vectors, k)` is the simplest.
+"""Networks learnt from how alike silos are (book 7.4).
+
+The simplest joins every silo with those most like it: `Network.nearest(vectors, k)`, or `nearest_by(D, k)` where there
+is no vector but a number D_ij for every pair. The others are the best of their kind:
 
     minimise sum over pairs {i, j}, each once, of A_ij D_ij,   0 <= A_ij <= 1,   with every degree given (7.6)
                                                                           or the number of edges given (7.7)
@@ -24,6 +27,23 @@ def check_discrepancies(D: Any) -> np.ndarray:
     if not np.isfinite(given).all() or not np.allclose(given, given.T, rtol=1e-9, atol=0):
         raise ValueError("discrepancies must be finite and symmetric: D[i, j] = D[j, i]")
     return given
+
+
+def nearest_by(D: Any, k: int) -> Network:
+    """The network in which every silo has edges of weight 1 with the k most like it; of equal ones the first.
+
+    >>> from confrere.networks import nearest_by
+    >>> nearest_by([[0, 1, 5], [1, 0, 2], [5, 2, 0]], k=1).edges.tolist()
+    [[0, 1], [1, 2]]
+    """
+    given = check_discrepancies(D)
+    n = len(given)
+    check_counts(k=k)
+    if k >= n:
+        raise ValueError(f"a silo of {n} has {n - 1} others, so that {k} cannot be most like it")
+    others = np.where(np.eye(n, dtype=bool), np.inf, given)
+    near = np.argsort(others, axis=1, kind="stable")[:, :k]
+    return Network.from_edges(np.stack([np.repeat(np.arange(n), k), near.ravel()], axis=1), n)
 
 
 def least_discrepant(D: Any, edges: int) -> Network:

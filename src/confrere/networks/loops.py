@@ -47,17 +47,31 @@ def decrease(tol: float) -> Stop:
     """Stop when an iteration lowers the objective by less than tol (or no longer at all).
 
     In loops that draw at random, a single iteration may lower it by little: choose tol small, or another rule.
+
+    >>> import confrere as cf
+    >>> cf.networks.decrease(1e-6)
+    Stop(what='decrease', tol=1e-06)
     """
     return Stop("decrease", tol)
 
 
 def small_gradient(tol: float) -> Stop:
-    """Stop when the norm of the objective's gradient, at the models after an iteration, is below tol."""
+    """Stop when the norm of the objective's gradient, at the models after an iteration, is below tol.
+
+    >>> import confrere as cf
+    >>> cf.networks.small_gradient(1e-6)
+    Stop(what='gradient', tol=1e-06)
+    """
     return Stop("gradient", tol)
 
 
 def fixed_count(count: int) -> Stop:
-    """Stop after so many iterations."""
+    """Stop after so many iterations.
+
+    >>> import confrere as cf
+    >>> cf.networks.fixed_count(100)
+    Stop(what='count', tol=100)
+    """
     check_counts(count=count)
     return Stop("count", count)
 

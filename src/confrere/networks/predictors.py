@@ -20,6 +20,10 @@ from confrere.networks.extras import needed
 from confrere.networks.network import Network
 
 
+FINEST = 10  # copies of the lightest row, by which no row counts more than a twentieth too much or too little
+LIGHTEST = 0.01  # of the heaviest row's weight; lighter ones are not shown to estimators that take no weights
+
+
 class Predictors(NamedTuple):
     """The fitted models of all silos, and what they say of the shared points [n, m'] or [n, m', classes]."""
 
@@ -28,9 +32,14 @@ class Predictors(NamedTuple):
 
 
 def shown(model: Any, public: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
-    """What a model says of the shared points: numbers, or a probability for every class of any silo."""
+    """What a model says of the shared points: numbers, or a probability for every class of any silo.
+
+    A classifier that knows no probabilities says 1 for the class that it predicts.
+    """
     if classes is None:
         return np.asarray(model.predict(public), float)
+    if not hasattr(model, "predict_proba"):
+        return (np.asarray(model.predict(public))[:, None] == classes).astype(float)
     place = np.searchsorted(classes, model.classes_)
     out = np.zeros((len(public), len(classes)))
     out[:, place] = model.predict_proba(public)
@@ -49,7 +58,32 @@ def fit(model: Any, X: Any, y: Any, public: np.ndarray, said: np.ndarray | None,
                 seen = said[:, k] > 0
                 rows, weights = [*rows, public[seen]], [*weights, share * said[seen, k]]
                 labels = [*labels, np.full(seen.sum(), name)]
-    return model.fit(np.concatenate(rows), np.concatenate(labels), sample_weight=np.concatenate(weights))
+    return fit_weighted(model, np.concatenate(rows), np.concatenate(labels), np.concatenate(weights))
+
+
+def fit_weighted(model: Any, rows: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Any:
+    """Fit an estimator to weighted rows; to one that takes no weights, rows are shown several times."""
+    takes = needed("sklearn.utils.validation", "relax_predictors").has_fit_parameter
+    if takes(model, "sample_weight"):
+        return model.fit(rows, labels, sample_weight=weights)
+    name, last = getattr(model, "steps", [("", None)])[-1]  # of a pipeline
+    if last is not None and takes(last, "sample_weight"):
+        return model.fit(rows, labels, **{f"{name}__sample_weight": weights})
+    times = copies(weights)
+    return model.fit(np.repeat(rows, times, axis=0), np.repeat(labels, times))
+
+
+def copies(weights: np.ndarray) -> np.ndarray:
+    """How often every row is shown so that it counts by its weight, to a twentieth; the lightest are left out.
+
+    >>> copies(np.array([1.0, 2.0, 1.5, 0.001])).tolist()
+    [2, 4, 3, 0]
+    """
+    shares = np.where(weights >= LIGHTEST * weights.max(), weights / weights.max(), 0)
+    exact = np.arange(1, FINEST + 1)[:, None] * shares / shares[shares > 0].min()
+    times = np.rint(exact).astype(int)
+    near = (np.abs(times - exact) <= exact / (2 * FINEST)).all(axis=1)
+    return times[near.argmax() if near.any() else -1]
 
 
 def strengths_of(alpha: Any, n: int) -> np.ndarray:
@@ -62,14 +96,16 @@ def strengths_of(alpha: Any, n: int) -> np.ndarray:
     return np.broadcast_to(given, (n,))
 
 
-def check_estimator(estimator: Any, classifies: bool) -> None:
-    """Refuse an estimator that cannot be coupled."""
-    validation = needed("sklearn.utils.validation", "relax_predictors")
-    kind = type(estimator).__name__
-    if not validation.has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(f"{kind}.fit takes no sample_weight, by which neighbours count: use another estimator")
-    if classifies and not hasattr(estimator, "predict_proba"):
-        raise ValueError(f"{kind} has no predict_proba, by which neighbours tell of classes: use another estimator")
+def estimators_of(estimator: Any, n: int) -> tuple[list[Any], bool]:
+    """The estimator of every silo, and whether they classify."""
+    base = needed("sklearn.base", "relax_predictors")
+    each = list(estimator) if isinstance(estimator, list | tuple) else [estimator] * n
+    if len(each) != n:
+        raise ValueError(f"{n} nodes need one estimator for all, or as many, not {len(each)}")
+    kinds = {base.is_classifier(one) for one in each}
+    if len(kinds) > 1:
+        raise ValueError("some estimators classify and some do not: neighbours must predict the same kind of label")
+    return each, kinds.pop()
 
 
 def check_rows(X: Sequence[Any], y: Sequence[Any]) -> None:
@@ -87,8 +123,10 @@ def relax_predictors(
     network: Network, estimator: Any, X: Sequence[Any], y: Sequence[Any], public: Any, alpha: Any,
     iterations: int = 10,
 ) -> Predictors:  # fmt: skip
-    """FedRelax with any scikit-learn regressor or classifier that takes sample weights, one per silo.
+    """FedRelax with any scikit-learn regressors or classifiers, one per silo.
 
+    `estimator`: one for all silos, or a list with each silo's own. To one that takes no sample weights (nor the last
+    step of a pipeline), rows are shown several times instead, so that each counts by its weight to a twentieth.
     `public`: the shared points [m', d]. Every silo begins with a model of its own rows alone. `alpha` is a number, or
     one per silo: how much each heeds its neighbours.
 
@@ -100,7 +138,7 @@ def relax_predictors(
     >>> h.predictions.round(2).tolist()
     [[0.0, 1.67], [0.0, 2.33]]
     """
-    base = needed("sklearn.base", "relax_predictors")
+    clone = needed("sklearn.base", "relax_predictors").clone
     check_counts(iterations=iterations)
     strength = strengths_of(alpha, network.n)
     if len(X) != network.n or len(y) != network.n:
@@ -108,16 +146,15 @@ def relax_predictors(
     points = np.asarray(public, float)
     if points.ndim != 2 or not len(points):
         raise ValueError(f"public must be the shared points [m', d], not of shape {points.shape}")
-    check_estimator(estimator, base.is_classifier(estimator))
     check_rows(X, y)
-    classes = np.unique(np.concatenate([np.asarray(b) for b in y])) if base.is_classifier(estimator) else None
+    each, classifies = estimators_of(estimator, network.n)
+    classes = np.unique(np.concatenate([np.asarray(b) for b in y])) if classifies else None
     A, degrees = network.adjacency(), network.degrees
-    models = [fit(base.clone(estimator), a, b, points, None, 0.0, classes) for a, b in zip(X, y, strict=True)]
+    models = [fit(clone(e), a, b, points, None, 0.0, classes) for e, a, b in zip(each, X, y, strict=True)]
     for _ in range(iterations):
         said = np.stack([shown(m, points, classes) for m in models])
         mean = (A @ said.reshape(network.n, -1)).reshape(said.shape)
-        scale = np.where(degrees > 0, degrees, 1).reshape(-1, *(1,) * (said.ndim - 1))
-        mean = mean / scale
+        mean = mean / np.where(degrees > 0, degrees, 1).reshape(-1, *(1,) * (said.ndim - 1))
         pulls = strength * degrees
-        models = [fit(base.clone(estimator), X[i], y[i], points, mean[i], pulls[i], classes) for i in range(network.n)]
+        models = [fit(clone(each[i]), X[i], y[i], points, mean[i], pulls[i], classes) for i in range(network.n)]
     return Predictors(models, np.stack([shown(m, points, classes) for m in models]))

@@ -25,7 +25,14 @@ CHUNK = 50_000  # nodes whose rows are turned to double precision at a time
 
 
 class Quadratic(NamedTuple):
-    """The losses w'Q_i w + q_i'w + c_i of all nodes, in double precision."""
+    """The losses w'Q_i w + q_i'w + c_i of all nodes, in double precision.
+
+    >>> import confrere as cf
+    >>> losses = cf.networks.Quadratic(Q=[[[1.0]], [[1.0]]], q=[[0.0], [-6.0]], c=[0.0, 9.0])  # w^2 and (w - 3)^2
+    >>> p = cf.networks.GTVMin(cf.networks.Network.from_edges([(0, 1)]), losses, alpha=1.0)
+    >>> p.solve().round(6).tolist()
+    [[1.0], [2.0]]
+    """
 
     Q: np.ndarray  # [n, d, d], symmetric
     q: np.ndarray  # [n, d]
