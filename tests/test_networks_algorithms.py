@@ -505,6 +505,34 @@ def pair_matrices(p):
     return [*pairs, Q[300], Q[301]]
 
 
+def test_nesterov_s_steps_follow_their_lines(p, x64):
+    low, high = cf.networks.extreme_eigenvalues(p)
+    low = max(low, high * (4 / 12) ** 2)  # as far as twelve iterations reach
+    root = np.sqrt(low), np.sqrt(high)
+    b = (root[1] - root[0]) / (root[1] + root[0])
+    W = old = np.zeros((6, 3))
+    for _ in range(12):
+        v = W + b * (W - old)
+        W, old = v - gradient(p, v) / (2 * high), W
+    np.testing.assert_allclose(cf.networks.accelerated_fedgd(p, iterations=12).W, W, rtol=1e-10)
+
+
+def test_chebyshev_s_steps_leave_the_smallest_polynomial_of_the_first_distance(p, best, x64):
+    Q = accelerated.matrix_of(p).toarray()
+    values, vectors = np.linalg.eigh(Q)
+    low, high = 0.5 * values[0] + 0.5 * values[-1], 1.1 * values[-1]  # not all eigenvalues lie between
+    T = np.polynomial.chebyshev.Chebyshev.basis(9, domain=[low, high])
+    shrunk = vectors @ (T(values) / T(0.0) * (vectors.T @ -best.ravel()))
+    h = cf.networks.accelerated_fedgd(p, iterations=9, method="chebyshev", eigenvalues=(low, high))
+    np.testing.assert_allclose(h.W - best, shrunk.reshape(best.shape), rtol=1e-8, atol=1e-12)
+
+
+def gradient(p, W):
+    """Of the objective, node by node."""
+    own = [2 / len(y) * X.T @ (X @ w - y) for X, y, w in zip(*p.rows, W, strict=True)]
+    return np.stack(own) + 2 * p.alpha * (p.network.laplacian() @ W)
+
+
 @pytest.mark.parametrize("method", ["nesterov", "chebyshev"])
 def test_acceleration_gains_where_the_smallest_eigenvalue_is_zero(method):
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 import confrere as cf
 from confrere.networks import GTVMin, Network, bounds
-from confrere.networks.accelerated import extreme_eigenvalues
+from confrere.networks.accelerated import extreme_eigenvalues, matrix_of
 from tests.network_problems import connected
 
 SEEDS = range(30)
@@ -56,6 +56,46 @@ def test_eigenvalues_lie_between_their_bounds(seed):
     low, high = extreme_eigenvalues(p)
     assert bounds.lower_eigenvalue(p) <= low + 1e-12
     assert high <= bounds.upper_eigenvalue(p) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_bound_is_the_formula_of_the_book(seed):
+    p, noise, true = instance(seed)
+    A, alpha = p.network.adjacency().toarray(), p.alpha
+    Q = [X.T @ X / len(X) for X in p.rows[0]]
+    connectivity = np.linalg.eigvalsh(np.diag(A.sum(axis=1)) - A)[1]
+    largest = max(np.linalg.eigvalsh(one)[-1] for one in Q)
+    smallest = np.linalg.eigvalsh(sum(Q) / 6)[0]
+    rho, power = smallest / (4 * largest), sum(e @ e / len(e) for e in noise)
+    least = min(connectivity * alpha * rho**2, smallest / 2)
+    cluster, inside = [1, 2, 3], A[1:4, 1:4]
+    leaving = alpha * A[np.ix_(cluster, [0, 4, 5])].sum() * 2 * (true @ true + 1.5**2)
+    within = np.linalg.eigvalsh(np.diag(inside.sum(axis=1)) - inside)[1]
+    own = sum(noise[i] @ noise[i] / len(noise[i]) for i in cluster)
+    for found, formula in (
+        (bounds.spread_bound(p.network, alpha, noise), power / (connectivity * alpha)),  # (3.31), (8.5)
+        (bounds.upper_eigenvalue(p), largest + 2 * alpha * A.sum(axis=1).max()),  # (5.5)
+        (bounds.lower_eigenvalue(p), least / (1 + rho**2)),  # (5.6)
+        (bounds.cluster_bound(p.network, cluster, alpha, [noise[i] for i in cluster], true, 1.5),
+         (own + leaving) / (alpha * within)),  # (6.4)
+        (bounds.connectivity_bound(p.network), 6 / 5 * A.sum(axis=1).min()),  # (7.3)
+        (bounds.sensitivity_bound(p, noise),
+         largest * (1 + rho**2) ** 2 / least**2 * sum(e @ e for e in noise)),  # (8.3)
+        (bounds.tight_sensitivity_bound(p, noise, 0.3), largest * power / 0.3**2),
+        (bounds.estimation_bound(p, noise),
+         2 * (largest + largest**2 / (connectivity * alpha)) * power / (6 * smallest**2)),  # (8.9)
+    ):  # fmt: skip
+        np.testing.assert_allclose(found, formula, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_labels_move_the_solution_by_exactly_minus_half_of_q_inverse_times_n(seed):
+    p, noise, _ = instance(seed)
+    X, y = p.rows
+    moved = GTVMin(p.network, alpha=p.alpha, X=X, y=[b + e for b, e in zip(y, noise, strict=True)]).closed_form()
+    n = np.concatenate([-2 / len(e) * a.T @ e for a, e in zip(X, noise, strict=True)])  # (8.2), with its factor
+    exact = -np.linalg.solve(matrix_of(p).toarray(), n).reshape(6, 3) / 2
+    np.testing.assert_allclose(moved - p.closed_form(), exact, atol=1e-8)
 
 
 def test_the_larger_of_two_eigenvalues_does_not_bound_that_of_the_sum():
@@ -138,6 +178,19 @@ def test_steps_over_failing_links_and_nodes_stay_within_the_bound_of_perturbed_s
     gap = np.linalg.norm(h.W - best)
     assert gap <= bounds.perturbed_bound(factor, np.linalg.norm(best), h.perturbation)
     assert h.perturbation.max() > 0
+
+
+@pytest.mark.parametrize("failing", ["links", "nodes"])
+def test_where_everything_fails_the_perturbation_is_all_that_is_missed(failing, x64):
+    p, _, _ = instance(1, alpha=0.5)
+    X, y = p.rows
+    start = np.random.default_rng(0).normal(size=(6, 3))
+    own = np.stack([2 / len(b) * a.T @ (a @ w - b) for a, b, w in zip(X, y, start, strict=True)])
+    pull = 2 * 0.5 * (p.network.laplacian() @ start)
+    h = cf.networks.faulty_fedgd(p, lr=0.1, iterations=1, start=start, **{failing: 1.0})
+    moved, missed = (0.1 * own, 0.1 * pull) if failing == "links" else (0 * own, 0.1 * (own + pull))
+    np.testing.assert_allclose(h.W, start - moved, rtol=1e-10)
+    np.testing.assert_allclose(h.perturbation, [np.linalg.norm(missed)], rtol=1e-10)
 
 
 def test_the_last_perturbation_has_not_shrunk():

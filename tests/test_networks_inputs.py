@@ -136,6 +136,20 @@ def test_predictors_name_the_silo_or_what_estimators_lack():
             nets.relax_predictors(NET, estimator, rows, labels, shared, alpha=1.0)
 
 
+def test_the_step_of_a_predictor_says_what_it_lacks():
+    linear = pytest.importorskip("sklearn.linear_model")
+    given = {"estimator": linear.LinearRegression(), "X": [[1.0]], "y": [1.0], "public": [[0.0]], "said": [0.0]}
+    for other, said in (
+        ({"eta": 0.0}, "eta must be above 0"),
+        ({"estimator": linear.RidgeClassifier()}, "needs a regressor"),
+        ({"said": [0.0, 1.0]}, "a number for each of 1 public rows"),
+        ({"public": []}, "public must be the shared points"),
+        ({"y": []}, "silo 0 has no labelled rows"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            nets.predictor_step(**{**given, "eta": 1.0, **other})
+
+
 def test_predictions_of_vertical_learning_are_those_of_its_models_after_any_number_of_iterations():
     rng = np.random.default_rng(0)
     whole, y = rng.normal(size=(20, 6)), rng.normal(size=20)

@@ -141,6 +141,26 @@ def test_linear_models_coupled_by_predictions_on_unit_points_are_those_of_fedrel
     np.testing.assert_allclose([m.coef_ for m in h.models], W, atol=1e-10)
 
 
+def test_the_step_of_a_predictor_is_the_proximal_step_of_a_linear_model():
+    linear = pytest.importorskip("sklearn.linear_model").LinearRegression(fit_intercept=False)
+    (X,), (y,) = rows_of(1)
+    w, public = np.array([1.0, -2.0, 3.0]), 3**0.5 * np.eye(3)
+    found = nets.predictor_step(linear, X, y, public, public @ w, eta=0.3).coef_
+    exact = np.linalg.solve(X.T @ X / len(y) + np.eye(3) / 0.6, X.T @ y / len(y) + w / 0.6)  # (4.19)
+    np.testing.assert_allclose(found, exact, atol=1e-10)
+
+
+def test_steps_of_a_tree_come_to_the_tree_of_the_rows_the_sooner_the_longer_they_are():
+    tree = pytest.importorskip("sklearn.tree").DecisionTreeRegressor(random_state=0)
+    X, y, public = [[0.0], [1.0]], [2.0, 6.0], [[0.0], [1.0]]
+    for eta, steps in ((0.05, 40), (5.0, 3)):
+        said = np.zeros(2)
+        for _ in range(steps):
+            said = nets.predictor_step(tree, X, y, public, said, eta).predict(public)
+        left = (1 + 2 * eta) ** -float(steps)  # a step goes to (y + said/(2 eta)) / (1 + 1/(2 eta))
+        np.testing.assert_allclose(said, np.array(y) * (1 - left))
+
+
 def test_every_silo_may_heed_its_neighbours_as_much_as_it_likes():
     mean = pytest.importorskip("sklearn.dummy").DummyRegressor()
     net, X, y = Network.from_edges([(0, 1)], weights=[2.0]), [[[0.0]], [[0.0]]], [[0.0], [3.0]]
@@ -214,10 +234,10 @@ def test_copies_are_as_near_to_weights_as_they_say(seed):
 
 def test_classifiers_without_probabilities_say_the_class_that_they_predict():
     classifier = pytest.importorskip("sklearn.linear_model").RidgeClassifier()
-    X, y = [[[0.0], [1.0]], [[0.0], [1.0]]], [["a", "b"], ["b", "b"]]
-    y[1][0] = "a"
-    h = nets.relax_predictors(Network.from_edges([(0, 1)]), classifier, X, y, [[0.0], [1.0]], alpha=1.0)
-    assert h.predictions.tolist() == [[[1.0, 0.0], [0.0, 1.0]]] * 2
+    X, y = [[[0.0], [1.0]]] * 2, [["a", "b"], ["b", "a"]]
+    net, points = Network.from_edges([(0, 1)]), [[0.0], [1.0]]
+    h = nets.relax_predictors(net, classifier, X, y, points, alpha=[0.0, 5.0], iterations=1)
+    assert h.predictions.tolist() == [[[1.0, 0.0], [0.0, 1.0]]] * 2  # the second gives way
 
 
 def test_neighbours_and_forests_are_coupled_too():

@@ -191,6 +191,11 @@ def test_random_networks_have_the_degrees_of_their_probability():
     assert Network.erdos_renyi(1, 0.5).n == 1
 
 
+def test_dense_random_networks_are_about_as_connected_as_their_mean_degree():
+    found = [Network.erdos_renyi(600, 0.5, seed).lambda_2() for seed in range(3)]
+    assert (np.abs(np.array(found) / (600 * 0.5) - 1) < 0.2).all()  # (7.2), which is an approximation
+
+
 def test_all_pairs_are_equally_likely():
     counts = sum(Network.erdos_renyi(5, 0.5, seed).adjacency().toarray() for seed in range(400))
     off = counts[~np.eye(5, dtype=bool)]

@@ -83,3 +83,13 @@ def test_models_alone_err_as_much_more_as_the_page_says(capsys):
     block = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL).group(1)
     exec(block, {})
     assert capsys.readouterr().out == "True\n"
+
+
+RESULTS = {"Autoencoder", "Curvature", "Diagnosis", "Faulty", "Predictors", "Run", "Stop", "Vertical"}  # of functions
+
+
+@pytest.mark.parametrize("module", [nets, nets.bounds], ids=["networks", "bounds"])
+def test_every_name_is_on_the_page_and_has_an_example(module):
+    names = set(module.__all__) - {"bounds"}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", PAGE)] == []
+    assert [name for name in sorted(names - RESULTS) if ">>>" not in (getattr(module, name).__doc__ or "")] == []

@@ -36,7 +36,7 @@ from confrere.networks.lasso_loop import network_lasso
 from confrere.networks.learning import least_discrepant, nearest_by, of_degree
 from confrere.networks.loops import Run, Stop, decrease, fixed_count, near_enough, small_gradient
 from confrere.networks.network import Network
-from confrere.networks.predictors import Predictors, relax_predictors
+from confrere.networks.predictors import Predictors, predictor_step, relax_predictors
 from confrere.networks.problem import GTVMin
 from confrere.networks.relaxation import fedavg, fedrelax
 from confrere.networks.sharded import own_nodes, solve_sharded
@@ -91,6 +91,7 @@ __all__ = [
     "online_gd",
     "own_nodes",
     "partition",
+    "predictor_step",
     "relax_predictors",
     "ridge",
     "single_model",

@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from confrere.checks import check_counts, check_numbers, check_word
 from confrere.core import Tree
-from confrere.networks.bounds import iterations_needed
+from confrere.networks.bounds.steps import iterations_needed
 
 Schedule = Callable[[np.ndarray], Any]  # iterations counted from 1, [K] -> learning rates [K]
 RULES = ("count", "decrease", "gradient")

@@ -1,4 +1,4 @@
-"""FedRelax for models without parameters to compare, such as trees (5.21), (4.22).
+"""Models without parameters to compare, such as trees: FedRelax (5.21), and the step of one by itself (4.22).
 
 Neighbours are coupled by their predictions on m' shared points x' without labels:
 
@@ -18,7 +18,6 @@ import numpy as np
 from confrere.checks import check_counts, check_numbers
 from confrere.networks.extras import needed
 from confrere.networks.network import Network
-
 
 FINEST = 10  # copies of the lightest row, by which no row counts more than a twentieth too much or too little
 LIGHTEST = 0.01  # of the heaviest row's weight; lighter ones are not shown to estimators that take no weights
@@ -99,7 +98,7 @@ def strengths_of(alpha: Any, n: int) -> np.ndarray:
 def estimators_of(estimator: Any, n: int) -> tuple[list[Any], bool]:
     """The estimator of every silo, and whether they classify."""
     base = needed("sklearn.base", "relax_predictors")
-    each = list(estimator) if isinstance(estimator, list | tuple) else [estimator] * n
+    each = list(estimator) if isinstance(estimator, Sequence) else [estimator] * n
     if len(each) != n:
         raise ValueError(f"{n} nodes need one estimator for all, or as many, not {len(each)}")
     kinds = {base.is_classifier(one) for one in each}
@@ -117,6 +116,41 @@ def check_rows(X: Sequence[Any], y: Sequence[Any]) -> None:
             raise ValueError(
                 f"silo {i} has X of shape {np.shape(rows)} and {len(labels)} labels, not [m_i, d] and [m_i]"
             )
+
+
+def predictor_step(estimator: Any, X: Any, y: Any, public: Any, said: Any, eta: float) -> Any:
+    """The proximal step of a regressor without parameters (4.22): a new model near what the last one `said` [m'].
+
+        argmin_h (1/m) sum (y - h(x))^2 + (1/(2 eta m')) sum over public x' of (h(x') - said(x'))^2
+
+    The smaller eta, the nearer it stays; of a linear model on public rows sqrt(d) times the unit vectors it is (4.19).
+
+    >>> from confrere.networks import predictor_step
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> model = predictor_step(DecisionTreeRegressor(), [[0.0]], [4.0], public=[[0.0]], said=[0.0], eta=0.5)
+    >>> model.predict([[0.0]]).tolist()  # half way
+    [2.0]
+    """
+    check_numbers(eta=eta)
+    if eta == 0:
+        raise ValueError("eta must be above 0: with 0 the model would never move")
+    each, classifies = estimators_of(estimator, 1)
+    if classifies:
+        raise ValueError("a proximal step needs a regressor; relax_predictors takes classifiers")
+    check_rows([X], [y])
+    points, last = points_of(public), np.asarray(said, float)
+    if last.shape != points.shape[:1]:
+        raise ValueError(f"said must have a number for each of {len(points)} public rows, not the shape {last.shape}")
+    model = needed("sklearn.base", "predictor_step").clone(each[0])
+    return fit(model, X, y, points, last, 1 / (2 * eta), None)
+
+
+def points_of(public: Any) -> np.ndarray:
+    """The shared points."""
+    points = np.asarray(public, float)
+    if points.ndim != 2 or not len(points):
+        raise ValueError(f"public must be the shared points [m', d], not of shape {points.shape}")
+    return points
 
 
 def relax_predictors(
@@ -143,9 +177,7 @@ def relax_predictors(
     strength = strengths_of(alpha, network.n)
     if len(X) != network.n or len(y) != network.n:
         raise ValueError(f"X and y must have the rows of {network.n} nodes, not {len(X)} and {len(y)}")
-    points = np.asarray(public, float)
-    if points.ndim != 2 or not len(points):
-        raise ValueError(f"public must be the shared points [m', d], not of shape {points.shape}")
+    points = points_of(public)
     check_rows(X, y)
     each, classifies = estimators_of(estimator, network.n)
     classes = np.unique(np.concatenate([np.asarray(b) for b in y])) if classifies else None

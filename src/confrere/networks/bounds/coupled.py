@@ -1,12 +1,11 @@
-"""The book's bounds as functions, with what is right where it errs.
+"""Bounds of models that are coupled along a network: of eigenvalues, of their spread and of their errors.
 
 Q is the matrix of the whole problem (5.2): the objective is w'Qw + q'w + c. lambda_max is the largest eigenvalue of any
 Q_i, lambda_min that of the smallest of their mean (5.4), and rho = lambda_min/(4 lambda_max).
 """
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +27,14 @@ class Curvature(NamedTuple):
 
 
 def curvature(p: GTVMin) -> Curvature:
-    """The two numbers by which the book's bounds know the data (5.4)."""
+    """The two numbers by which the book's bounds know the data (5.4).
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [3.0]])
+    >>> cf.networks.bounds.curvature(p)
+    Curvature(largest=4.0, mean_smallest=2.5)
+    """
     Q = quadratic_of(p, "the curvature of the data").Q
     return Curvature(float(np.linalg.eigvalsh(Q)[:, -1].max()), float(max(np.linalg.eigvalsh(Q.mean(axis=0))[0], 0)))
 
@@ -56,27 +62,57 @@ def spread(W: np.ndarray) -> float:
 
 
 def variation_bound(network: Network, W: np.ndarray) -> float:
-    """(3.14): the total variation of models W [n, d] is at least lambda_2 sum_i |w_i - mean|^2."""
+    """(3.14): the total variation of models W [n, d] is at least lambda_2 sum_i |w_i - mean|^2.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> cf.networks.bounds.variation_bound(net, [[0.0], [3.0]])  # reached: the variation is 9 too
+    9.0
+    """
     return network.lambda_2() * spread(np.asarray(W, float))
 
 
 def spread_bound(network: Network, alpha: float, noise: Sequence[np.ndarray]) -> float:
-    """Prop. 3.1 and (8.5): sum_i |w_i - mean|^2 <= sum_i |e_i|^2/m_i / (lambda_2 alpha), if y_i = X_i w + e_i."""
+    """Prop. 3.1 and (8.5): sum_i |w_i - mean|^2 <= sum_i |e_i|^2/m_i / (lambda_2 alpha), if y_i = X_i w + e_i.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> cf.networks.bounds.spread_bound(net, alpha=2.0, noise=[[1.0, -1.0], [3.0]])  # (1 + 9)/(2 * 2)
+    2.5
+    """
     return noise_power(noise) / (connectivity(network) * positive(alpha, "alpha"))
 
 
 def noise_power(noise: Iterable[np.ndarray]) -> float:
-    """sum_i |e_i|^2/m_i."""
+    """sum_i |e_i|^2/m_i.
+
+    >>> noise_power([[1.0, -1.0], [3.0]])
+    10.0
+    """
     return float(sum(np.mean(np.square(e)) for e in noise if len(e)))
 
 
 def upper_eigenvalue(p: GTVMin) -> float:
-    """Prop. 5.1: eigenvalues of Q are at most lambda_max + 2 alpha d_max. (5.22) has a maximum where a sum is right."""
+    """Prop. 5.1: eigenvalues of Q are at most lambda_max + 2 alpha d_max. (5.22) has a maximum where a sum is right.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [3.0]])
+    >>> cf.networks.bounds.upper_eigenvalue(p), round(cf.networks.extreme_eigenvalues(p)[1], 4)
+    (6.0, 5.3028)
+    """
     return curvature(p).largest + 2 * float(p.coupling().max()) * float(p.network.degrees.max(initial=0))
 
 
 def lower_eigenvalue(p: GTVMin) -> float:
-    """Prop. 5.2: eigenvalues of Q are at least min(lambda_2 alpha rho^2, lambda_min/2) / (1 + rho^2)."""
+    """Prop. 5.2: eigenvalues of Q are at least min(lambda_2 alpha rho^2, lambda_min/2) / (1 + rho^2).
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [3.0]])
+    >>> round(cf.networks.bounds.lower_eigenvalue(p), 4), round(cf.networks.extreme_eigenvalues(p)[0], 4)
+    (0.0477, 1.6972)
+    """
     data = curvature(p)
     least = min(p.network.lambda_2() * float(p.coupling().min()) * data.rho**2, data.mean_smallest / 2)
     return least / (1 + data.rho**2)
@@ -89,20 +125,39 @@ def cluster_bound(
 
     `noise`: the e_i of the cluster's nodes, whose labels are X_i true + e_i; `largest`: the largest norm of a model
     outside of it. The proof's (6.6) sums over ordered pairs, where edges count once.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1), (1, 2)], weights=[2.0, 0.5])
+    >>> cf.networks.bounds.cluster_bound(net, [0, 1], alpha=1.0, noise=[[1.0], [1.0]], true=[1.0], largest=2.0)
+    1.75
     """
     leaving = alpha * network.boundary(nodes) * 2 * (float(np.square(true).sum()) + largest**2)
     return (noise_power(noise) + leaving) / (positive(alpha, "alpha") * connectivity(network.induced(nodes)))
 
 
 def connectivity_bound(network: Network) -> float:
-    """Prop. 7.1: lambda_2 is at most n/(n - 1) times the smallest degree."""
+    """Prop. 7.1: lambda_2 is at most n/(n - 1) times the smallest degree.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> cf.networks.bounds.connectivity_bound(net), round(net.lambda_2(), 6)  # reached
+    (2.0, 2.0)
+    """
     if network.n < 2:
         raise ValueError("a network of one node has no second eigenvalue")
     return network.n / (network.n - 1) * float(network.degrees.min())
 
 
 def sensitivity_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
-    """Prop. 8.1: sum_i |change of w_i|^2 if labels change by e_i; as printed, and very loose."""
+    """Prop. 8.1: sum_i |change of w_i|^2 if labels change by e_i; as printed, and very loose.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [3.0]])
+    >>> moved = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [4.0]])
+    >>> bool(((moved.solve() - p.solve()) ** 2).sum() < cf.networks.bounds.sensitivity_bound(p, [[0.0], [1.0]]))
+    True
+    """
     data, total = curvature(p), sum(float(np.square(e).sum()) for e in noise)
     return data.largest / positive(lower_eigenvalue(p), "the bound of the smallest eigenvalue") ** 2 * total
 
@@ -111,12 +166,27 @@ def tight_sensitivity_bound(p: GTVMin, noise: Sequence[np.ndarray], smallest: fl
     """The same from the smallest eigenvalue of Q itself, and with the rows: lambda_max sum_i |e_i|^2/m_i / smallest^2.
 
     The solution moves by exactly -Q^-1 n/2 with n_i = -(2/m_i) X_i'e_i; (8.2) leaves out the factor.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [3.0]])
+    >>> smallest, _ = cf.networks.extreme_eigenvalues(p)
+    >>> round(cf.networks.bounds.tight_sensitivity_bound(p, [[0.0], [1.0]], smallest), 4)
+    1.3886
     """
     return curvature(p).largest / positive(smallest, "the smallest eigenvalue") ** 2 * noise_power(noise)
 
 
 def mean_error_bound(p: GTVMin, noise: Sequence[np.ndarray], W: np.ndarray) -> float:
-    """(8.7): |mean of the models - true|^2, from X_i'(e_i - X_i (w_i - mean)); (8.6)-(8.7) have the sign wrong."""
+    """(8.7): |mean of the models - true|^2, from X_i'(e_i - X_i (w_i - mean)); (8.6)-(8.7) have the sign wrong.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [4.0]])  # the true model is 1
+    >>> W = p.solve()
+    >>> round(cf.networks.bounds.mean_error_bound(p, [[-1.0], [2.0]], W), 4), round(float(W.mean() - 1) ** 2, 4)
+    (0.1111, 0.1111)
+    """
     if p.rows is None:
         raise ValueError("this bound needs the rows: X and y")
     off = np.asarray(W) - np.mean(W, axis=0)
@@ -126,76 +196,15 @@ def mean_error_bound(p: GTVMin, noise: Sequence[np.ndarray], W: np.ndarray) -> f
 
 
 def estimation_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
-    """(8.9): |mean of the models - true|^2 if y_i = X_i true + e_i, from the size of the noise alone."""
+    """(8.9): |mean of the models - true|^2 if y_i = X_i true + e_i, from the size of the noise alone.
+
+    >>> import confrere as cf
+    >>> net = cf.networks.Network.from_edges([(0, 1)])
+    >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [3.0]])
+    >>> round(cf.networks.bounds.estimation_bound(p, [[-1.0], [1.0]]), 4)
+    3.84
+    """
     data = curvature(p)
     factor = data.largest + data.largest**2 / (connectivity(p.network) * positive(p.alpha, "alpha"))
     smallest = positive(data.mean_smallest, "the smallest eigenvalue of the mean Q_i")
     return 2 * factor * noise_power(noise) / (p.n * smallest**2)
-
-
-def contraction(lr: float, smallest: float, largest: float) -> float:
-    """(4.7): by how much a gradient step on w'Qw + q'w brings w nearer to its minimum; the eigenvalues are Q's."""
-    return max(abs(1 - 2 * lr * smallest), abs(1 - 2 * lr * largest))
-
-
-def best_rate(smallest: float, largest: float) -> float:
-    """(4.9): the learning rate with the smallest contraction factor, 1/(smallest + largest).
-
-    Where the solution is not unique the smallest eigenvalue is 0, and no rate contracts: give the smallest above 0,
-    `extreme_eigenvalues(p, nonzero=True)`, since gradient steps leave free directions alone.
-    """
-    if not 0 < smallest <= largest:
-        raise ValueError(
-            f"no rate contracts with the eigenvalues {smallest:g} and {largest:g}: the smallest must be above 0, such "
-            "as that of extreme_eigenvalues(p, nonzero=True)"
-        )
-    return 1 / (smallest + largest)
-
-
-def iterations_needed(distance: float, tol: float, factor: float) -> int:
-    """(4.8): so many gradient steps bring a distance from the minimum below tol."""
-    if not 0 <= factor < 1:
-        raise ValueError(f"a contraction factor of {factor:g} does not lead to the minimum: it must be below 1")
-    if distance <= tol:
-        return 0
-    return 1 if factor == 0 else math.ceil(math.log(distance / tol) / math.log(1 / factor))
-
-
-def perturbed_bound(factor: float, distance: float, perturbations: Any) -> float:
-    """(4.14): how far perturbed gradient steps end from the minimum, given the norms of the perturbations [k].
-
-        factor^k distance + sum over k' = 1..k of factor^(k'-1) |e_(k-k')|
-
-    The book has factor^k', by which the last perturbation would already have shrunk: it has not.
-    """
-    sizes = np.asarray(perturbations, float)
-    k = len(sizes)
-    return float(factor**k * distance + (factor ** np.arange(k) * sizes[::-1]).sum())
-
-
-def regression_error(X: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Prop. 2.1 made exact: least squares on y = X w + noise errs by -Q^-1 e/2, with e = -(2/m) X'noise."""
-    m = len(noise)
-    return np.linalg.solve(X.T @ X / m, X.T @ noise / m)
-
-
-def regression_bound(X: np.ndarray, noise: np.ndarray) -> float:
-    """(2.18) made tight: |error|^2 <= |e|^2/(4 lambda_1^2); the book leaves out the 4."""
-    m = len(noise)
-    smallest = np.linalg.eigvalsh(X.T @ X / m)[0]
-    return float(np.square(2 / m * X.T @ noise).sum() / (4 * smallest**2))
-
-
-def mean_bound(noise: np.ndarray) -> float:
-    """(2.22) corrected, for x = 1: error^2 <= 4 (sum of noise)^2/m^2 <= 4 |noise|^2/m; the book divides by m^2."""
-    return float(4 * np.sum(noise) ** 2 / len(noise) ** 2)
-
-
-def prox_as_rows(X: np.ndarray, y: np.ndarray, centre: np.ndarray, eta: float) -> tuple[np.ndarray, ...]:
-    """(5.18): the step argmin_v |y - Xv|^2/m + |v - centre|^2/eta as least squares on weighted rows.
-
-    Returns rows, labels and sample weights, for any regression that takes weights: d rows are added, the unit vectors,
-    labelled by the centre, each with the weight m/eta.
-    """
-    m, d = X.shape
-    return np.vstack([X, np.eye(d)]), np.concatenate([y, centre]), np.concatenate([np.ones(m), np.full(d, m / eta)])
