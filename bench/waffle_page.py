@@ -34,7 +34,8 @@ several seeds, these are means, with the standard deviation of `best`. `docs/waf
 `bench/waffle_page.py` writes this page from the finished cells.
 
 `waffle` is not the paper's to the letter: with networks its corrections are tempered and bounded, both ours, and both
-found on seed 1 while looking at B and B*. `waffle_untempered` is the reading without either, and was run on B only.
+found on seed 1 while looking at B and B*; other seeds there were run afterwards, with nothing changed.
+`waffle_untempered` is the reading without either, and was run on B only.
 """
 WHY = "python bench/waffle_why.py bench/waffle-why"
 ASKED = """Best round on test images / last round / round chosen on validation images. What each was is in

@@ -156,6 +156,25 @@ def test_the_page_is_what_the_cells_say(tmp_path, monkeypatch):
     assert (tmp_path / "page.md").read_text() == PAGE.read_text()
 
 
+def test_what_the_documentation_says_of_the_second_seed_is_what_its_cells_say(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    from waffle_page import read
+
+    asked = {"distribution": "B", "model": "lenet5", "rows": 6000, "rounds": 100, "lr": 0.1, "seed": 2}
+    found = {
+        run.about["method"]: run.cell
+        for run in read(BENCH / "waffle-cells")
+        if asked.items() <= run.about["setting"].items()
+    }
+    readings = {
+        name: [f"{100 * of(cell):.2f}" for of in (table.best, table.last, table.chosen)] for name, cell in found.items()
+    }
+    words = " ".join((BENCH.parent / "docs" / "waffle.md").read_text(encoding="utf-8").split())
+    best, last, chosen_round = readings["waffle"]
+    assert f"on B it has {best} at its best, {last} in the last round and {chosen_round} in the round chosen" in words
+    assert "where training alone has {}, {} and {}".format(*readings["local"]) in words
+
+
 def test_the_page_has_a_command_for_every_number_of_seeds(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     from waffle_page import commands_for, how_many
