@@ -37,7 +37,7 @@ class Federation:
         about = hub_init(self.hub, "localhost", self.port)
 
         def join(name: str) -> None:
-            signed = hub_approve(self.hub, site_request(self.sites[name], name, "hospital", about.project))[1]
+            signed = hub_approve(self.hub, site_request(self.sites[name], name, f"{name}_clinic", about.project))[1]
             site_install(self.sites[name], name, signed, about.fingerprint)
 
         with ThreadPoolExecutor(2) as pool:

@@ -15,10 +15,12 @@ if importlib.util.find_spec("nvflare") is None and not in_ci():
     pytest.skip("NVIDIA FLARE is not installed (confrere[deploy])", allow_module_level=True)
 
 from confrere.deploy.engine.job import CONTROLLER, EXECUTOR
-from confrere.deploy.engine.kits import KitError, kit_of, name_in, site_install
+from confrere.deploy.engine.kits import KitError, kit_of, name_in, organisation_of, site_install
+from confrere.deploy.engine.processes import client
 from confrere.deploy.stations import STOP, want_study
 from confrere.deploy.study import study_of
 from confrere.deploy.twin import model_at, simulated
+from tests.deployed_recipes import RECIPES, has_linear_model, study_with
 from tests.federation import Federation
 
 
@@ -63,6 +65,29 @@ def test_three_studies_over_the_engine_end_with_the_simulators_models(federation
     for asked, names in THREE:
         assert furthest(federation, asked, names) < (1e-9 if asked.said.study.double else 1e-5)
     assert federation.model("ash", THREE[1][0]) is None  # no site has another's finished model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("double", [True, False])
+def test_every_recipe_over_the_engine_ends_with_the_simulators_models(federation, double):
+    names = [name for name in RECIPES if double or has_linear_model(name)]
+    studies = {name: study_with(name, double) for name in names}
+    for asked in studies.values():
+        federation.approve(asked)
+    found = federation.run(*studies.values())
+    assert {name: one["event"] for name, one in zip(names, found, strict=True)} == dict.fromkeys(names, "finished")
+    assert {one["round"] for one in found} == {10}
+    assert {(one["refused"], one["abandoned"]) for one in found} == {(0, 0)}
+    far = {name: furthest(federation, asked, holders_of(asked)) for name, asked in studies.items()}
+    assert {name: value for name, value in far.items() if not value < (1e-9 if double else 1e-5)} == {}
+    for asked in studies.values():  # no site has another's finished model
+        assert {name for name in SITES if federation.model(name, asked)} == set(holders_of(asked))
+
+
+def holders_of(asked) -> tuple[str, ...]:
+    """The sites for which a study makes a model."""
+    user = asked.said.study.user
+    return SITES if user is None else (user,)
 
 
 def test_a_study_that_nobody_approved_is_refused_by_all(federation):
@@ -129,6 +154,13 @@ def test_no_role_may_bring_code_and_no_class_but_ours_is_allowed(federation):
         if who != "hub":
             assert settings["allow_log_streaming"] is False
             assert "site_log_streamer" not in {part["id"] for part in settings["components"]}
+
+
+def test_a_site_goes_by_the_organisation_that_its_certificate_names(federation):
+    for name, place in federation.sites.items():
+        kit = kit_of(place / "kit", name)
+        assert organisation_of(kit) == f"{name}_clinic"
+        assert f"org={name}_clinic" in client(kit, place, organisation_of(kit)).command
 
 
 def test_private_keys_stay_with_their_owners(federation):

@@ -117,6 +117,15 @@ def test_a_policy_with_a_mistake_is_refused_with_its_line(policy, said, tmp_path
         (('"ash", ', '"birch", '), "line 7: study.sites: birch is named twice"),
         (('"fedavg"', '"weight_erosion"'), "weight_erosion makes a model for one site: say user"),
         (("rounds = 20", 'rounds = 20\nuser = "ash"'), "fedavg makes a model for every site: leave user out"),
+        (
+            ("rounds = 20", 'rounds = 20\ncompress = "zip"'),
+            "line 11: study.compress: compress: 'zip' is not understood",
+        ),
+        (
+            ('"fedavg"\noptions = { lr = 0.1, batch = 8 }', '"auto"\ncompress = "bits=8"'),
+            "study.compress: auto sends sums",
+        ),
+        (('"fedavg"', '"fedamp"\ncompress = "bits=8"'), "study.compress: fedamp sends models"),
         (("rounds = 20", "rounds = 20\nstate_dir = '/etc'"), "there is no field 'study.state_dir'"),
         (("rounds = 20", 'rounds = 20\nnetwork = [["ash", "birch", 1.0]]'), "knows of no network"),
     ],

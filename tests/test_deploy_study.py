@@ -5,11 +5,15 @@ import json
 import jax
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from confrere.cli.app import app
 from confrere.deploy.conduct import Refusal
 from confrere.deploy.desk import Desk
 from confrere.deploy.exchange import InProcess
+from confrere.deploy.journal import read_journal
 from confrere.deploy.policy import read_policy
+from confrere.deploy.report import CHANGED, site_contents
 from confrere.deploy.twin import model_at, simulated, twin_silos
 from confrere.deploy.wire import Header, pack, read_header
 from confrere.saved import load_model
@@ -261,3 +265,79 @@ def test_scales_of_its_own_need_no_sums(places, tmp_path):
     assert line["event"] == "finished"
     history = simulated(asked, tables(places))
     assert gap(model_at(history, "elm"), kept_models(places, asked)["elm"].model.params) < 1e-9
+
+
+def test_a_site_fetches_its_model_with_a_report_made_from_its_own_rows_alone(places, tmp_path):
+    asked = study("weight_erosion", "lr = 0.5, p_d = 0.05", 'user = "cedar"')
+    approve(places, asked)
+    conduct(places, asked, tmp_path / "hub").whole()
+    for name in set(SITES) - {"cedar"}:
+        (places[name] / "patients.csv").unlink()  # nothing of the others is needed
+    [place] = (places["cedar"] / "state").glob(f"{asked.hash[:16]}-*")
+    contents = site_contents(place, read_policy(places["cedar"]), made="today")
+    [hospital] = contents.hospitals
+    raw = np.array([line["weights"][0] for line in read_journal(tmp_path / "hub") if line["event"] == "round"])
+    shares = (raw / raw.sum(axis=1, keepdims=True)).mean(axis=0)
+    assert hospital.listening.shares == pytest.approx(dict(zip(SITES, shares, strict=True)))
+    assert hospital.listening.rounds["ash"] == pytest.approx(raw[:, 0])
+    assert (
+        "Of 10 rounds, messages counted of ash in 10; birch in 10; cedar in 10; elm in 10." in hospital.listening.words
+    )
+    assert contents.sizes == {"cedar": (45, 15)}
+    scores = {(s.algorithm, s.metric): s.mean for s in hospital.help.scores}
+    saved = load_model(place / "model")
+    assert scores["weight_erosion", "log_loss"] == pytest.approx(saved.manifest["test"]["log_loss"], abs=1e-6)
+    assert scores["weight_erosion", "accuracy"] == saved.manifest["test"]["accuracy"]
+    assert ("ridge_local", "log_loss") in scores
+    assert hospital.notes == ()
+    assert hospital.cost.sent[-1].numbers == {"cedar": 10 * 14}  # two scores of six features and an intercept
+
+
+def test_no_site_can_fetch_anothers_finished_model(places, tmp_path):
+    asked = study("weight_erosion", "lr = 0.5", 'user = "cedar"')
+    approve(places, asked)
+    conduct(places, asked, tmp_path / "hub").whole()
+    fetch = lambda name: CliRunner().invoke(  # noqa: E731
+        app, ["fetch", asked.hash, "--folder", str(places[name]), "--out", str(tmp_path / f"of-{name}"), "--json"]
+    )
+    for name in ("ash", "birch", "elm"):
+        refused = fetch(name)
+        assert refused.exit_code != 0
+        assert f"{name} has no finished model of study {asked.hash}" in refused.output
+        assert not (tmp_path / f"of-{name}").exists()
+        assert list(places[name].rglob("model.safetensors")) == []
+    own = fetch("cedar")
+    assert own.exit_code == 0, own.output
+    page = (tmp_path / "of-cedar" / "report.html").read_text()
+    assert "What cedar learned with the others" in page
+    assert load_model(tmp_path / "of-cedar").manifest["user"] == "cedar"
+    assert read_journal(tmp_path / "hub")[-1]["event"] == "finished"
+    kept = [file.read_bytes() for file in (tmp_path / "hub").rglob("*") if file.is_file()]
+    table = (places["cedar"] / "patients.csv").read_text().splitlines()[1]
+    assert not any(table.encode() in content for content in kept)
+
+
+def test_a_report_says_if_the_table_was_changed_since(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    conduct(places, asked, tmp_path / "hub").whole()
+    table = places["ash"] / "patients.csv"
+    table.write_text(table.read_text() + "61.0,2.00,A,yes\n")
+    [place] = (places["ash"] / "state").glob(f"{asked.hash[:16]}-*")
+    assert site_contents(place, read_policy(places["ash"])).hospitals[0].notes == (CHANGED,)
+
+
+@pytest.mark.parametrize("compress", ["bits=8", "bits=3", "top_k=0.3"])
+def test_compressed_messages_are_smaller_and_the_models_those_of_the_simulator(compress, places, tmp_path):
+    plain, asked = (study("fedavg", more=f"double = true\n{more}") for more in ("", f'compress = "{compress}"'))
+    lines = {}
+    for one in (plain, asked):
+        approve(places, one)
+        run = conduct(places, one, tmp_path / one.hash[:8])
+        assert run.whole()["event"] == "finished"
+        lines[one.hash] = next(line for line in run.journal.lines() if line["event"] == "round")
+    assert lines[asked.hash]["bytes"] < lines[plain.hash]["bytes"]
+    history = simulated(asked, tables(places))
+    for name, saved in kept_models(places, asked).items():
+        assert gap(model_at(history, name), saved.model.params) < 1e-9
+    assert gap(model_at(simulated(plain, tables(places)), "ash"), model_at(history, "ash")) > 1e-6

@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json
 from confrere.cli.hub import Hub
 from confrere.cli.site import Folder
+from confrere.plural import plural
 
 StudyName = Annotated[str, typer.Argument(help="The study's hash, or its beginning.", show_default=False)]
 GOOD = ("finished",)
@@ -35,7 +37,7 @@ def deploy(
         asked = read_study(study)
         folder = want_study(hub, asked)
         if wait:
-            watch(folder, len(asked.names), asked.said.study.rounds, hidden=json or quiet)
+            watch(folder, asked.names, asked.said.study.rounds, hidden=json or quiet)
         found = standing(folder)
         if json:
             print_json(found)
@@ -45,7 +47,7 @@ def deploy(
             raise typer.Exit(1)
 
 
-def watch(folder: Path, sites: int, rounds: int, hidden: bool) -> None:
+def watch(folder: Path, sites: tuple[str, ...], rounds: int, hidden: bool) -> None:
     """Show the journal's lines as they come, until the study is over."""
     from confrere.deploy.journal import read_journal
     from confrere.deploy.stations import is_over
@@ -67,31 +69,54 @@ def watch(folder: Path, sites: int, rounds: int, hidden: bool) -> None:
         time.sleep(0.2)
 
 
-def show_line(line: dict[str, Any], sites: int, rounds: int) -> None:
+def show_line(line: dict[str, Any], sites: tuple[str, ...], rounds: int) -> None:
     """One event, in words."""
+    for said in words_of(line, sites, rounds):
+        print(said, flush=True)
+
+
+def words_of(line: dict[str, Any], sites: tuple[str, ...], rounds: int) -> list[str]:
+    """One event, in words.
+
+    >>> facts = {"metrics": {"a": {"loss": 0.5}}, "bytes": 1200, "seconds": 0.02, "errors": {}, "refused": []}
+    >>> line = {"event": "round", "round": 3, "answered": ["a", "b"], "weights": [[0.75, 0.25]], **facts}
+    >>> words_of(line, ("a", "b"), 10)
+    ['round 3 of 10: a, b answered; weights a 0.75, b 0.25; losses a 0.5000; 1,200 bytes, 0.02 s']
+    """
     if line["event"] == "opened":
-        print(
-            f"taking part: {', '.join(f'{n} ({size} rows)' for n, size in sorted(line['sites'].items()))}", flush=True
-        )
-        for site, why in line["refuses"].items():
-            print(f"  {site} does not: {'; '.join(why)}", flush=True)
-    elif line["event"] in ("round", "abandoned"):
-        losses = [found["loss"] for found in line["metrics"].values() if "loss" in found]
-        loss = f", mean loss {sum(losses) / len(losses):.4f}" if losses else ""
-        head = f"round {line['round']} of {rounds}: {len(line['answered'])} of {sites} answered"
-        words = f"{head}{loss}, {line['bytes']:,} bytes, {line['seconds']:.2f} s"
-        weights = line.get("weights") or []
-        shares = f", weights {' '.join(f'{w:.2g}' for w in weights[0])}" if len(weights) == 1 else ""
-        print(words + shares + (f" -- abandoned: {line['why']}" if line["event"] == "abandoned" else ""), flush=True)
-        for site, why in line["errors"].items():
-            print(f"  {site}: {why}", flush=True)
-        for entry in line["refused"]:
-            print(f"  a message of {entry['site']} was refused ({entry['why']}): {entry['said']}", flush=True)
-    elif line["event"] == "refused":
-        for site, why in line["refuses"].items():
-            print(f"{site} does not take part: {'; '.join(why)}", flush=True)
-    else:
-        print(f"{line['event']}{': ' + line['why'] if 'why' in line else ''}", flush=True)
+        taking = ", ".join(f"{name} ({plural(size, 'row')})" for name, size in sorted(line["sites"].items()))
+        return [f"taking part: {taking}", *refusals(line, "  {site} does not: {why}")]
+    if line["event"] in ("round", "abandoned"):
+        return round_in_words(line, sites, rounds)
+    if line["event"] == "refused":
+        return refusals(line, "{site} does not take part: {why}")
+    return [f"{line['event']}{': ' + line['why'] if 'why' in line else ''}"]
+
+
+def refusals(line: dict[str, Any], words: str) -> list[str]:
+    """Who takes no part, and why."""
+    return [words.format(site=site, why="; ".join(why)) for site, why in line["refuses"].items()]
+
+
+def round_in_words(line: dict[str, Any], sites: tuple[str, ...], rounds: int) -> list[str]:
+    """A round: who answered, weights, losses and bytes; then what went wrong."""
+    weights = line.get("weights") or []
+    losses = {site: found["loss"] for site, found in line["metrics"].items() if "loss" in found}
+    parts = [
+        f"round {line['round']} of {rounds}: {', '.join(line['answered']) or 'nobody'} answered",
+        *([f"abandoned: {line['why']}"] if line["event"] == "abandoned" else []),
+        *([f"weights {listed(zip(sites, weights[0], strict=True), '.2g')}"] if len(weights) == 1 else []),
+        *([f"losses {listed(losses.items(), '.4f')}"] if losses else []),
+        f"{line['bytes']:,} bytes, {line['seconds']:.2f} s",
+    ]
+    wrong = [f"  {site}: {why}" for site, why in line["errors"].items()]
+    wrong += [f"  a message of {e['site']} was refused ({e['why']}): {e['said']}" for e in line["refused"]]
+    return ["; ".join(parts), *wrong]
+
+
+def listed(values: Iterable[tuple[str, float]], digits: str) -> str:
+    """Numbers by site."""
+    return ", ".join(f"{site} {value:{digits}}" for site, value in values)
 
 
 def show_standing(found: dict[str, Any]) -> None:
@@ -154,10 +179,13 @@ def fetch(
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
-    """At a site: its own finished model, with its card. No other site can have it."""
+    """At a site: its own finished model, with its card and a report on it. No other site can have them."""
     with for_people():
         from confrere.deploy.finished import MODEL
         from confrere.deploy.policy import read_policy
+        from confrere.deploy.report import site_contents
+        from confrere.report import write_report
+        from confrere.runs.report import PAGE
         from confrere.saved import load_model
         from confrere.saved.folder import check_target
 
@@ -170,7 +198,10 @@ def fetch(
         check_target(out, replace=False)
         saved = load_model(found[-1])
         shutil.copytree(found[-1], out, dirs_exist_ok=True)
+        page = write_report(site_contents(found[-1].parent, policy), out / PAGE)
+        user = saved.manifest["user"]
         if json:
-            print_json({"folder": str(out), "user": saved.manifest["user"], "test": saved.manifest["test"]})
+            print_json({"folder": str(out), "report": str(page), "user": user, "test": saved.manifest["test"]})
         elif not quiet:
-            print(f"The model of {saved.manifest['user']} is in {out}. Next: confrere predict {out} new-patients.csv")
+            print(f"The model of {user} is in {out}, with a report: {page}")
+            print(f"Next: confrere predict {out} new-patients.csv")

@@ -64,18 +64,49 @@ def approve(
         print(f"Next, at {name}: confrere site install {signed.name} --fingerprint {read_hub(folder).fingerprint}")
 
 
+@app.command("revoke", epilog="Example: confrere hub revoke hub north")
+def revoke(
+    folder: HubFolder,
+    site: Annotated[str, typer.Argument(help="The site's name.", show_default=False)],
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Let the site in again, with the certificate that it has.")
+    ] = False,
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """Shut a site out, by its name: it is asked for nothing from the next request on, and can connect no more."""
+    with for_people():
+        from confrere.deploy.revoked import readmit, revoke, revoked_sites
+        from confrere.deploy.stations import read_hub
+
+        read_hub(folder)
+        known = {path.name.removesuffix(".signed.zip") for path in (folder / "requests").glob("*.signed.zip")}
+        if site not in known:
+            raise ValueError(f"the hub let no site {site!r} in; it let in {', '.join(sorted(known)) or 'none'}")
+        if undo:
+            readmit(folder, site)
+        else:
+            revoke(folder, site)
+        if json:
+            print_json({"site": site, "revoked": not undo, "all": revoked_sites(folder)})
+        elif not quiet:
+            print(f"{site} {'may join again' if undo else 'is shut out'}; a hub that runs heeds it at once.")
+
+
 @app.command("start", epilog="Example: confrere hub start hub")
 def start(folder: HubFolder, json: inputs.Json = False, quiet: inputs.Quiet = False) -> None:
     """Keep the hub running, until Ctrl-C or SIGTERM. A study that was interrupted goes on by itself."""
     with for_people():
         needs_engine()
-        from confrere.deploy.engine.kits import kit_of
+        from confrere.deploy.engine.kits import keep_out, kit_of
         from confrere.deploy.engine.processes import server
         from confrere.deploy.engine.supervisor import Supervisor
         from confrere.deploy.stations import read_hub
 
         about = read_hub(folder)
-        resident, supervisor = server(kit_of(folder / "kits", about.host), folder), Supervisor(folder)
+        kit = kit_of(folder / "kits", about.host)
+        keep_out(kit, folder)
+        resident, supervisor = server(kit, folder), Supervisor(folder)
         next_step = f"confrere deploy study.toml --hub {folder}"
         announce({"host": about.host, "port": about.port}, f"The hub listens on {about.host}:{about.port}", next_step,
                  json, quiet)  # fmt: skip

@@ -103,7 +103,7 @@ def start(
     """Keep this site connected, until Ctrl-C or SIGTERM. Nothing runs before a study is approved."""
     with for_people():
         needs_engine()
-        from confrere.deploy.engine.kits import kit_of
+        from confrere.deploy.engine.kits import kit_of, organisation_of
         from confrere.deploy.engine.processes import client
         from confrere.deploy.policy import read_policy
 
@@ -112,7 +112,8 @@ def start(
         policy = read_policy(folder)
         if not policy.data.is_file():
             raise FileNotFoundError(f"there is no table {policy.data}: say --data, or mend {folder / 'site.toml'}")
-        resident = client(kit_of(folder / "kit", policy.name), folder, "hospital")
+        kit = kit_of(folder / "kit", policy.name)
+        resident = client(kit, folder, organisation_of(kit))
         next_step = f"confrere site approve --folder {folder}"
         announce({"site": policy.name}, f"{policy.name} stays connected to the hub", next_step, json, quiet)
         try:

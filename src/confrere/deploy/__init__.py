@@ -15,6 +15,9 @@ desk      a site's reception: nothing leaves but what is said there
 measures  evaluation at the site; finished: its model stays there
 conduct   a study at the hub from the first question to the last
 stations  the hub's folder, and the studies that were asked for
+revoked   sites that the hub shuts out
+chronicle what a site is told of the rounds behind its finished model; report: the page that is made from it there
+parcel    a message as it is, or compressed
 twin      the same study on one machine, in the simulator
 engine    NVIDIA FLARE: certificates, connections, processes
 """

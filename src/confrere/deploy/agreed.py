@@ -27,6 +27,7 @@ from confrere.core import (
     taking_part,
 )
 from confrere.deploy.inside import kept_inside
+from confrere.deploy.parcel import Parcel
 from confrere.models import Model
 from confrere.program import numbers
 from confrere.recipe import Bound, Recipe
@@ -87,6 +88,12 @@ class Agreed(NamedTuple):
         start, mixer = self.start(), self.algorithm.mixer
         said = functools.partial(client_step, self.static, self.hyper)
         return jax.eval_shape(said, received(mixer, start.inbox, 0), start.private, one, jnp.int32(1), self.key)[0]
+
+    def parcel(self) -> Parcel:
+        """How a site's message travels."""
+        sends = self.static.make.on(self.static.model, **self.hyper).mixer.sends
+        compression: Any = self.static.make.compression if sends else None
+        return Parcel(self.message_spec(), None if compression is None else compression.format)
 
     def inbox_spec(self, place: int) -> Inbox:
         """The shapes of what a site is sent."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from confrere.core import Mixed, Tree
 from confrere.deploy.agreed import Agreed, mixer_step, zeros
+from confrere.deploy.chronicle import Chronicle
 from confrere.deploy.exchange import TIMEOUT, Errors, Exchange
 from confrere.deploy.inspection import Inspection, Reply, numbers_in
 from confrere.deploy.journal import Held, Journal, Line
@@ -66,8 +67,9 @@ class Hub:
         self.sequence = journal.first_sequence()
         kept = journal.load((start.inbox, start.mix))
         self.held = kept or Held(start.inbox, start.mix, 1, dict.fromkeys(agreed.names, 0))
-        self.blank = zeros(agreed.message_spec())
-        self.inspection = Inspection(journal.study, journal.run, agreed.message_spec())
+        parcel = agreed.parcel()
+        self.blank = zeros(parcel.spec)
+        self.inspection = Inspection(journal.study, journal.run, parcel)
         self.suspects: dict[str, tuple[int, int]] = {}  # site -> rounds to skip, and rounds skipped last time
         journal.note("begun" if kept is None else "resumed", round=self.held.round, sites=dict(self.sizes))
 
@@ -144,9 +146,13 @@ class Hub:
     def request(self, kind: str, site: str) -> bytes:
         """What a site is sent."""
         held, journal = self.held, self.journal
-        facts = {"counted": held.counted.get(site, 0), "measure": self.terms.measure}
+        place = self.agreed.names.index(site)
+        facts: dict[str, Any] = {"counted": held.counted.get(site, 0), "measure": self.terms.measure}
+        if kind == "final":
+            names, per_silo = self.agreed.names, self.agreed.algorithm.mixer.per_silo
+            facts["chronicle"] = Chronicle.of(journal.lines(), names, place, per_silo).told()
         header = Header(kind, journal.study, journal.run, held.round, site, self.sequence, facts)
-        return pack(header, self.agreed.sent_to(held.inbox, self.agreed.names.index(site)))
+        return pack(header, self.agreed.sent_to(held.inbox, place))
 
     def suspect(self, replies: Mapping[str, Reply], errors: Errors) -> None:
         """Remember who let the deadline pass, and ask them more and more rarely until they answer."""

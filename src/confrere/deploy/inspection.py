@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from confrere.core import Tree
-from confrere.deploy.wire import Header, Refused, byte_limit, check_finite, fill, unpack
+from confrere.deploy.parcel import Parcel
+from confrere.deploy.wire import Header, Refused, byte_limit, fill, unpack
 
 
 class Reply(NamedTuple):
@@ -20,9 +21,9 @@ class Reply(NamedTuple):
 class Inspection:
     """The replies to one request after the other; every refusal is counted by site and reason."""
 
-    def __init__(self, study: str, run: str, spec: Tree):
-        self.study, self.run, self.spec = study, run, spec
-        self.limit = byte_limit(spec)
+    def __init__(self, study: str, run: str, parcel: Parcel):
+        self.study, self.run, self.parcel = study, run, parcel
+        self.limit = byte_limit(parcel.on_the_way)
         self.refused: Counter[tuple[str, str]] = Counter()
         self.accepted: set[str] = set()  # sites whose reply to the current request was accepted
         self.answered: dict[str, set[int]] = {}  # by site, requests whose reply was accepted
@@ -38,8 +39,7 @@ class Inspection:
         try:
             header, arrays = unpack(content, self.limit)
             self.check(sender, header)
-            check_finite(arrays)
-            tree = fill(arrays, self.spec if header.kind == "round" else {})
+            tree = self.parcel.opened(arrays) if header.kind == "round" else fill(arrays, {})
         except Refused as problem:
             self.refused[sender, problem.why] += 1
             raise

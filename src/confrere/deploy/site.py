@@ -34,6 +34,7 @@ class Site:
         self.own = jax.tree.map(jnp.asarray, own)
         self.before = agreed.start().private  # what every site is before round 1
         self.spec = agreed.inbox_spec(self.place)
+        self.parcel = agreed.parcel()
         self.sequence = store.last_sequence()
         self.model: Tree = None  # the personal model, once the run is over
         self.lock = threading.Lock()
@@ -87,7 +88,7 @@ class Site:
         if header.facts.get("measure"):
             facts["metrics"] = dict(self.measure(self.personal(inbox, counted)))
         self.store.save(Kept(header.round, header.sequence, private), needed=counted.round)
-        return pack(self.reply(header, facts), message)
+        return pack(self.reply(header, facts), self.parcel.packed(message))
 
     def finish(self, header: Header, inbox: Inbox, counted: Kept) -> bytes:
         """The run is over: the personal model stays here, the metrics that may leave do."""

@@ -26,9 +26,11 @@ from confrere.prior import resolved
 from confrere.recipe import Recipe
 from confrere.runs.config import ColumnsPart, Count, Part, parsed, told_with_line, validated
 from confrere.simulation.inputs import check_prior
+from confrere.transforms import compression_named
 
 Value = bool | int | float | str | list[str] | list[int] | dict[str, float | int]
 FOR_ALL = ("weight_erosion", "waffle", "data_interpolation")  # everybody receives the working model of one site
+AS_THEY_ARE = ("auto", "evidence", "local", "ridge_local")  # sums that are sent once, and what sends nothing
 SITE_NAME = r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$"  # what certificates and folders can bear
 SiteName = Annotated[str, Field(pattern=SITE_NAME)]
 MOST_BYTES = 1 << 20
@@ -50,7 +52,9 @@ class StudyTable(Part):
     network: list[list[str | float | int]] = Field(default_factory=list)
     model: Literal["linear", "mlp"] = "linear"
     hidden: list[Count] = Field(default_factory=lambda: [32])
+    norm: bool = False  # of the hidden layers, which fedbn keeps at each site
     rounds: Count = 30
+    compress: str | None = None  # what sites send, as in "bits=8" or "top_k=0.1"
     seed: int = 0
     test: Annotated[float, Field(ge=0, lt=1)] = 0.25
     double: bool = False
@@ -118,7 +122,7 @@ class Deployed(NamedTuple):
         """The model, for a label of classes or of amounts."""
         task = "classification" if classes else "regression"
         if self.said.study.model == "mlp":
-            return models.mlp(tuple(self.said.study.hidden), task)
+            return models.mlp(tuple(self.said.study.hidden), task, self.said.study.norm)
         return models.logistic() if classes else models.linear()
 
     def recipe(self) -> Recipe:
@@ -139,9 +143,9 @@ class Deployed(NamedTuple):
             recipe = maker(**given)
         except (TypeError, ValueError) as problem:
             raise WrongField(("study", "options"), f"{part.algorithm}: {problem}") from problem
-        if "prior" not in recipe.hyper:
-            return recipe
-        return recipe.with_prior(resolved(recipe.hyper["prior"], names, recipe.hyper.get("user")))
+        if "prior" in recipe.hyper:
+            recipe = recipe.with_prior(resolved(recipe.hyper["prior"], names, recipe.hyper.get("user")))
+        return recipe if part.compress is None else compressed(recipe, part, self.model(True))
 
     def user_place(self, known: Mapping[str, Any]) -> int | None:
         """The place of the site for whom the model is made; an algorithm that asks for one must be told."""
@@ -183,6 +187,20 @@ class Deployed(NamedTuple):
         agreed = Agreed.on(recipe, model, self.names, features, params, self.said.study.seed)
         check_prior(recipe, agreed.algorithm.mixer, self.names)
         return agreed
+
+
+def compressed(recipe: Recipe, part: StudyTable, model: Model) -> Recipe:
+    """The recipe whose sites send compressed messages; those of some algorithms travel as they are, or not at all."""
+    at = ("study", "compress")
+    if recipe.bound.on(model, **recipe.hyper).mixer.models:
+        raise WrongField(at, f"{part.algorithm} sends models, of which only changes can be compressed: leave it out")
+    if part.algorithm in AS_THEY_ARE:
+        raise WrongField(at, f"{part.algorithm} sends sums once, or nothing, which are not compressed: leave it out")
+    try:
+        made = recipe.compressed(compression_named(str(part.compress)))
+    except ValueError as problem:
+        raise WrongField(at, str(problem)) from problem
+    return made
 
 
 def plain(value: Value) -> Any:

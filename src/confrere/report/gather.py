@@ -155,7 +155,7 @@ def hospital(
 ) -> Hospital:  # fmt: skip
     """All that the report says about one user."""
     by_itself = by_itself or trained_alone(answer.model, silos, user, ridge_of(result, answer.user))
-    sure, found = sureness(answer.model, by_itself, silos, user, result, people, min_group, label)
+    sure, found = sureness(answer.model, by_itself, silos, user, result.config, people, min_group, label)
     groupings, without = groups_of(silos, user, found, groups, min_group, meanings, people)
     notes = tuple(n for n in answer.notes if CONSIDER_ALONE not in n)  # question 1 answers that over all splits
     return Hospital(

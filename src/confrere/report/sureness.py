@@ -12,7 +12,6 @@ from confrere.report.contents import Group, Sureness
 from confrere.report.grouping import group_of, out_of, told_of
 from confrere.report.metrics import algorithm_title, amount, in_a_sentence, metric_of
 from confrere.report.predictions import Predicted, outcome, predict, scores_on
-from confrere.study.result import StudyResult
 
 ROWS_PER_BIN, MOST_BINS = 20, 6
 FEW = 100  # test rows below which a warning is given
@@ -20,13 +19,13 @@ TOGETHER, ALONE, CONSTANT = "together", "alone", "always the share among trainin
 
 
 def sureness(
-    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, result: StudyResult, people: str,
-    min_group: int, label: str,
+    predictor: Predictor, by_itself: Predictor | None, silos: Silos, user: int, config: Mapping[str, Any],
+    people: str, min_group: int, label: str,
 ) -> tuple[Sureness, Predicted | None]:  # fmt: skip
     """The user's test rows in the order of what was predicted, and the scores there."""
     X, y = silos[user].rows("test")
     train = silos.sizes("train")[user]
-    tuned = tuning_in_words(result.config)
+    tuned = tuning_in_words(config)
     measured = what_is_measured(predictor, silos, label)
     if not len(y):
         why = f"No {people} of {silos.names[user]} were set aside for test: calibration cannot be told."

@@ -148,7 +148,7 @@ def manifest_of(answer: Answer, silos: Silos, config: Mapping[str, Any], digest:
         "weights": dict(answer.weights), "prior": answer.prior, "relevance": dict(answer.relevance),
         "scores": finite(answer.scores), "rows": answer.rows,
         "model": {"name": predictor.model.name, "task": predictor.model.task, "hidden": hidden_of(predictor),
-                  "units": list(predictor.units)},
+                  "norm": normalises(predictor), "units": list(predictor.units)},
         "members": [float(weight) for weight, _ in predictor.members],
         "features": list(predictor.feature_names),
         "labels": None if predictor.label_names is None else list(predictor.label_names),
@@ -205,6 +205,11 @@ def hidden_of(predictor: Predictor) -> list[int]:
         return []
     params = predictor.members[0][1]
     return [int(params[f"layer{k}"]["b"].shape[0]) for k in range(len(params) - 1)]
+
+
+def normalises(predictor: Predictor) -> bool:
+    """Whether the hidden layers of a network are normalised."""
+    return predictor.model.name == "mlp" and "norm" in predictor.members[0][1]["layer0"]
 
 
 def reached_on_test_rows(predictor: Predictor, X: np.ndarray, y: np.ndarray) -> dict[str, Any] | None:
@@ -266,7 +271,7 @@ def read_manifest(place: Path) -> dict[str, Any]:
 def model_named(plain: Mapping[str, Any]) -> Model:
     """The functions of a model by its name."""
     if plain["name"] == "mlp":
-        return models.mlp(plain["hidden"], plain["task"])
+        return models.mlp(plain["hidden"], plain["task"], plain.get("norm", False))
     makers = {"logistic": models.logistic, "linear": models.linear}
     if plain["name"] not in makers:
         raise ValueError(f"there is no model {plain['name']!r}; there are {', '.join((*makers, 'mlp'))}")

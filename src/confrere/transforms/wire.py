@@ -67,7 +67,7 @@ class TopK:
         row = np.concatenate([np.ravel(a) for a in jax.tree.leaves(part)])
         if self.size(part) == row.nbytes:
             return little(row)
-        chosen = np.sort(np.argsort(-np.abs(row), kind="stable")[: self.count(row.size)])
+        chosen = first_places(row, self.count(row.size))
         return little(chosen.astype(place_type(row.size))) + little(row[chosen])
 
     def unpack(self, content: bytes, like: Tree) -> Tree:
@@ -138,6 +138,8 @@ class Quantised:
         scales = np.array([np.abs(a).max(initial=0) for a in leaves], one_type(part))
         divided = [np.ravel(a) / (s if s else 1) for a, s in zip(leaves, scales, strict=True)]
         codes = np.rint(np.concatenate(divided) * self.levels).astype(np.int64) + self.levels
+        if whole := whole_type(self.bits):
+            return little(scales) + little(codes.astype(whole))
         each_bit = codes[:, None] >> np.arange(self.bits) & 1
         return little(scales) + np.packbits(each_bit.astype(np.uint8), bitorder="little").tobytes()
 
@@ -145,11 +147,31 @@ class Quantised:
         """The part from its bytes; `like` has its shapes."""
         leaves, kind, d = jax.tree.leaves(like), one_type(like), numbers_in(like)
         scales = np.frombuffer(content, kind.newbyteorder("<"), len(leaves)).astype(kind)
-        packed = np.frombuffer(content, np.uint8, offset=scales.nbytes)
-        each_bit = np.unpackbits(packed, count=d * self.bits, bitorder="little").reshape(d, self.bits)
-        codes = (each_bit.astype(np.int64) << np.arange(self.bits)).sum(axis=1)
+        codes = self.codes_in(content[scales.nbytes :], d)
         scale = np.repeat(scales, [int(np.prod(a.shape)) for a in leaves])
         return as_part(scale * self.shares(kind)[codes], like)
+
+    def codes_in(self, packed: bytes, d: int) -> np.ndarray:
+        """The d codes in some bytes, from 0 on."""
+        if whole := whole_type(self.bits):
+            return np.frombuffer(packed, whole.newbyteorder("<"), d).astype(np.int64)
+        each_bit = np.unpackbits(np.frombuffer(packed, np.uint8), count=d * self.bits, bitorder="little")
+        return (each_bit.reshape(d, self.bits).astype(np.int64) << np.arange(self.bits)).sum(axis=1)
+
+
+def whole_type(bits: int) -> np.dtype[Any] | None:
+    """The type whose numbers have so many bits, if there is one: then codes need not be packed bit by bit."""
+    return {8: np.dtype(np.uint8), 16: np.dtype(np.uint16)}.get(bits)
+
+
+def first_places(row: np.ndarray, k: int) -> np.ndarray:
+    """The places of a row that is not 0 in at most k of them, filled up to k with the first of the others, in order."""
+    chosen = np.flatnonzero(row)
+    if len(chosen) < k:
+        zero = np.ones(len(row), bool)
+        zero[chosen] = False
+        chosen = np.sort(np.concatenate([chosen, np.flatnonzero(zero)[: k - len(chosen)]]))
+    return chosen
 
 
 def one_type(part: Tree) -> np.dtype[Any]:

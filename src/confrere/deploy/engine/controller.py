@@ -19,6 +19,7 @@ from confrere.deploy.engine import HUB
 from confrere.deploy.exchange import TIMEOUT, Errors, Replies, gathered
 from confrere.deploy.hub import Abandoned, Stop
 from confrere.deploy.journal import Journal
+from confrere.deploy.revoked import revoked_sites, without_revoked
 from confrere.deploy.stations import STOP, study_folder, wanted_study
 from confrere.deploy.store import SAFE
 
@@ -102,7 +103,7 @@ def conduct_one(hub: Path, hash: str, exchange: FlareExchange, stop: Stop) -> No
     """One study, whatever becomes of it: what went wrong is in its journal."""
     study, folder = wanted_study(hub, hash), study_folder(hub, hash)
     exchange.ready(set(study.names), READY_SECONDS, stop)
-    run = Conduct(study, folder, exchange)
+    run = Conduct(study, folder, without_revoked(exchange, lambda: revoked_sites(hub)))
     try:
         run.whole(stop=stop)
     except Refusal:

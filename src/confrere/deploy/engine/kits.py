@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from confrere.deploy.engine.job import CONTROLLER, EXECUTOR, LAUNCHER
+from confrere.deploy.revoked import revoked_sites
 from confrere.deploy.stations import HUB_FILE, HubFile, read_hub
 from confrere.deploy.study import SITE_NAME
 from confrere.disk import write_whole
@@ -93,6 +94,8 @@ def hub_approve(hub: Path, request_zip: Path) -> tuple[str, Path]:
     if not request_zip.is_file():
         raise FileNotFoundError(f"there is no file {request_zip}")
     name = name_in(request_zip)
+    if name in revoked_sites(hub):
+        raise KitError(f"{name} was revoked: choose another name, or let it in again (confrere hub revoke --undo)")
     place = hub / "requests"
     place.mkdir(exist_ok=True)
     copy = place / request_zip.name
@@ -117,7 +120,7 @@ def site_request(folder: Path, name: str, organisation: str, project: str) -> Pa
     """A site's key, which stays in its folder, and the file to send to the hub."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
-    request(folder, project, name, f"type: client, org: {organisation}")
+    request(folder, project, name, f"type: client, org: {json.dumps(organisation)}")
     return folder / name / f"{name}.request.zip"
 
 
@@ -140,6 +143,15 @@ def kit_of(place: Path, name: str) -> Path:
     return found[-1].resolve()
 
 
+def organisation_of(kit: Path) -> str:
+    """The organisation that a site's certificate names."""
+    from cryptography.x509 import load_pem_x509_certificate
+    from cryptography.x509.oid import NameOID
+
+    certificate = load_pem_x509_certificate((kit / "startup" / "client.crt").read_bytes())
+    return str(certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)[0].value)
+
+
 def settle_site(kit: Path) -> None:
     """What FLARE may do at a site."""
     settings = json.loads((kit / "local" / "resources.json.default").read_text(encoding="utf-8"))
@@ -157,14 +169,19 @@ def settle_hub(hub: Path, about: HubFile) -> None:
     settings["servers"][0]["heart_beat_timeout"] = ALIVE_SECONDS
     settings["components"] = [c for c in settings["components"] if c["id"] != "log_receiver"]
     text = json.dumps(settings).replace("/tmp/nvflare/", f"{hub.resolve()}/flare/")
-    write_local(kit, json.loads(text))
+    write_local(kit, json.loads(text), operate="any")  # to shut sites out
 
 
-def write_local(kit: Path, settings: dict[str, Any]) -> None:
-    """FLARE's settings, and its authorisation without code of others for any role."""
+def keep_out(kit: Path, hub: Path) -> None:
+    """Before the hub's engine starts: the sites that it lets in no more, as FLARE keeps them itself."""
+    write_whole(kit / "disabled_clients.json", json.dumps({"disabled_clients": sorted(revoked_sites(hub))}))
+
+
+def write_local(kit: Path, settings: dict[str, Any], operate: str = "none") -> None:
+    """FLARE's settings, and its authorisation without code of others for any role; `operate`: by the hub's own."""
     write_whole(kit / "local" / "resources.json", json.dumps(settings, indent=1))
     rights = json.loads((kit / "local" / "authorization.json.default").read_text(encoding="utf-8"))
     none = dict.fromkeys(("submit_job", "clone_job", "manage_job", "download_job", "operate", "shell_commands"), "none")
     permissions: dict[str, Any] = {role: {**none, "view": "any", "byoc": "none"} for role in rights["permissions"]}
-    permissions["lead"] |= {"submit_job": "any", "manage_job": "n:submitter"}
+    permissions["lead"] |= {"submit_job": "any", "manage_job": "n:submitter", "operate": operate}
     write_whole(kit / "local" / "authorization.json", json.dumps({**rights, "permissions": permissions}, indent=1))

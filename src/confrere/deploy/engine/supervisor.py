@@ -15,6 +15,7 @@ from typing import Any
 from confrere.deploy.engine.job import write_job
 from confrere.deploy.engine.kits import ADMIN, ALIVE_SECONDS, kit_of
 from confrere.deploy.journal import read_journal
+from confrere.deploy.revoked import revoked_sites
 from confrere.deploy.stations import STOP, is_over, known_studies, study_folder, wanted_study
 
 UNREACHABLE = "it cannot be reached"
@@ -33,6 +34,7 @@ class Supervisor:
         self.job: str | None = None
         self.studies: list[str] = []  # of the job
         self.members: frozenset[str] = frozenset()
+        self.revoked = frozenset(revoked_sites(self.hub))  # as far as the engine was told
         self.lost_since: dict[str, float] = {}
         self.retried: dict[str, float] = {}
 
@@ -55,7 +57,8 @@ class Supervisor:
 
     def look(self) -> None:
         """One job at a time: submit, watch, submit again."""
-        there = connected(self.session)
+        self.shut_out()
+        there = connected(self.session) - self.revoked
         if self.job is not None and not self.runs():
             self.job = None
         if self.job is not None:
@@ -66,6 +69,15 @@ class Supervisor:
                 self.end_job()
         if self.job is None:
             self.start_next(there)
+
+    def shut_out(self) -> None:
+        """Tell the engine which sites were revoked, and which were let in again."""
+        wanted = frozenset(revoked_sites(self.hub))
+        for site in wanted - self.revoked:
+            self.session.disable_client(site)
+        for site in self.revoked - wanted:
+            self.session.enable_client(site)
+        self.revoked = wanted
 
     def runs(self) -> bool:
         """Whether the job still does."""
