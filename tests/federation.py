@@ -94,6 +94,10 @@ class Federation:
         texts = [path.read_text(errors="replace")[-1500:] for path in self.hub.glob("*.log")]
         return "\n".join(texts)
 
+    def server_log(self) -> str:
+        """What the engine wrote at the hub."""
+        return (self.hub / "server.log").read_text(errors="replace")
+
     def model(self, name: str, study: Deployed) -> dict[str, np.ndarray] | None:
         """The finished model at a site, in the precision in which it was made."""
         found = sorted((self.sites[name] / "state").glob(f"{study.hash[:16]}-*/model/model.safetensors"))

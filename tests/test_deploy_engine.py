@@ -3,6 +3,9 @@
 import importlib.util
 import json
 import os
+import socket
+import ssl
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -15,13 +18,24 @@ if importlib.util.find_spec("nvflare") is None and not in_ci():
     pytest.skip("NVIDIA FLARE is not installed (confrere[deploy])", allow_module_level=True)
 
 from confrere.deploy.engine.job import CONTROLLER, EXECUTOR
-from confrere.deploy.engine.kits import KitError, kit_of, name_in, organisation_of, site_install
+from confrere.deploy.engine.kits import (
+    KitError,
+    hub_approve,
+    hub_init,
+    kit_of,
+    name_in,
+    organisation_of,
+    site_install,
+    site_request,
+)
 from confrere.deploy.engine.processes import client
-from confrere.deploy.stations import STOP, want_study
+from confrere.deploy.revoked import SAID, readmit, revoke
+from confrere.deploy.stations import STOP, read_hub, want_study
 from confrere.deploy.study import study_of
 from confrere.deploy.twin import model_at, simulated
 from tests.deployed_recipes import RECIPES, has_linear_model, study_with
 from tests.federation import Federation
+from tests.meeting import free_port
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +109,52 @@ def test_a_study_that_nobody_approved_is_refused_by_all(federation):
     assert found["event"] == "refused"
     assert set(found["refuses"]) == set(SITES)
     assert all("has not approved" in why[0] for why in found["refuses"].values())
+
+
+@pytest.mark.slow
+def test_a_revoked_site_is_shut_out_of_the_run_and_can_connect_no_more(federation):
+    asked = long_study(5000)
+    federation.approve(asked)
+    want_study(federation.hub, asked)
+    federation.wait_for_round(asked, 5)
+    assert "elm" in federation.lines(asked)[-1]["answered"]
+    revoke(federation.hub, "elm")
+    federation.wait(lambda: federation.lines(asked)[-1].get("errors", {}).get("elm") == SAID)
+    with pytest.raises(KitError, match="elm was revoked"):
+        hub_approve(federation.hub, federation.hub / "requests" / "elm.request.zip")
+    federation.processes["elm"].terminate()
+    federation.processes["elm"].wait(60)
+    federation.start("elm")
+    federation.wait(lambda: "Reject disabled client registration: elm" in federation.server_log())
+    federation.wait(lambda: federation.lines(asked)[-1]["answered"] == ["ash", "birch", "cedar"])
+    readmit(federation.hub, "elm")
+    federation.wait(lambda: "elm" in federation.lines(asked)[-1].get("answered", ()))
+    (federation.folder(asked) / STOP).touch()
+    federation.wait(lambda: federation.lines(asked)[-1]["event"] in ("stopped", "finished"))
+
+
+def test_a_connection_with_a_certificate_of_another_authority_is_closed(federation, tmp_path):
+    other = tmp_path / "other"
+    hub_init(other, "localhost", free_port())
+    signed = hub_approve(other, site_request(tmp_path / "ash", "ash", "hospital", "confrere"))[1]
+    foreign = site_install(tmp_path / "ash", "ash", signed, read_hub(other).fingerprint)
+    own = kit_of(federation.sites["ash"] / "kit", "ash")
+    federation.wait(lambda: answers(federation.port, own))
+    assert not answers(federation.port, foreign)
+
+
+def answers(port: int, kit: Path) -> bool:
+    """Whether the hub speaks with whoever shows the certificate of a kit, whatever authority it is by."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(kit / "startup" / "client.crt", kit / "startup" / "client.key")
+    context.set_alpn_protocols(["h2"])
+    try:
+        with socket.create_connection(("localhost", port), 10) as plain, context.wrap_socket(plain) as secure:
+            secure.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5))
+            return bool(secure.recv(1))
+    except OSError:
+        return False
 
 
 def long_study(rounds: int):

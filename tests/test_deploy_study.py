@@ -8,12 +8,15 @@ import pytest
 from typer.testing import CliRunner
 
 from confrere.cli.app import app
+from confrere.cli.deploy import watch
 from confrere.deploy.conduct import Refusal
-from confrere.deploy.desk import Desk
+from confrere.deploy.desk import Desk, complaint
 from confrere.deploy.exchange import InProcess
 from confrere.deploy.journal import read_journal
-from confrere.deploy.policy import read_policy
+from confrere.deploy.policy import PolicyTable, read_policy
 from confrere.deploy.report import CHANGED, site_contents
+from confrere.deploy.revoked import revoke, revoked_sites, without_revoked
+from confrere.deploy.stations import study_folder
 from confrere.deploy.twin import model_at, simulated, twin_silos
 from confrere.deploy.wire import Header, pack, read_header
 from confrere.saved import load_model
@@ -341,3 +344,83 @@ def test_compressed_messages_are_smaller_and_the_models_those_of_the_simulator(c
     for name, saved in kept_models(places, asked).items():
         assert gap(model_at(history, name), saved.model.params) < 1e-9
     assert gap(model_at(simulated(plain, tables(places)), "ash"), model_at(history, "ash")) > 1e-6
+
+
+REFUSING = {  # what a site's policy says -> what it answers to a study that its operator approved
+    'algorithms = ["local"]': "this site does not allow fedavg",
+    "min_others = 4": "the study has 3 other sites, and this site wants 4 at least",
+    "min_dilution = 0.9": "the others have 75% of all rows, and this site wants 90% at least",
+    "max_rounds = 9": "10 rounds are more than the 9 that this site allows",
+    "min_group = 6": "min_level is 5, and this site tells nothing of fewer than 6 rows",
+    "share_sums = false": 'this site shares no sums for a common scale: the study must say scale = "silo"',
+    "require_privacy = true": "this site requires differential privacy, which no study can promise yet",
+}
+LIMITING = {"max_bytes", "metrics"}  # see the tests of bytes and of metrics
+
+
+@pytest.mark.parametrize("policy", REFUSING)
+def test_every_key_of_a_sites_policy_wins_over_the_study(policy, places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    file = places["elm"] / "site.toml"
+    file.write_text(file.read_text() + f"{policy}\n")
+    run = conduct(places, asked, tmp_path / "hub")
+    run.opening = run.negotiated()
+    run.admitted(asked.names)
+    assert run.opening.refuses == {"elm": [REFUSING[policy]]}
+    assert set(run.opening.sizes) == {"ash", "birch", "cedar"}
+
+
+def test_the_keys_of_a_policy_are_those_that_are_tested():
+    assert {line.split(" = ")[0] for line in REFUSING} | LIMITING == set(PolicyTable.model_fields)
+
+
+def test_a_site_that_is_revoked_is_asked_for_nothing_from_then_on(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    run = conduct(places, asked, tmp_path / "hub")
+    asked_of: list[set[str]] = []
+    inner = run.plainly
+
+    def listening(requests, deadline, enough=None):
+        asked_of.append(set(requests))
+        return inner(requests, deadline, enough)
+
+    run.plainly = without_revoked(listening, lambda: revoked_sites(tmp_path))
+    lines: list[dict] = []
+
+    def watch(line):
+        lines.append(line)
+        if line["round"] == 4:
+            revoke(tmp_path, "elm")
+            asked_of.clear()
+
+    run.whole(watch)
+    assert "elm" in lines[3]["answered"]
+    assert {line["errors"]["elm"] for line in lines[4:]} == {"the hub has revoked it"}
+    assert len(asked_of) > 5
+    assert not any("elm" in sites for sites in asked_of)
+
+
+def test_what_a_site_says_of_its_troubles_is_short(places):
+    words = read_header(complaint(Header("round", "", "", 0, "ash", 1), "trouble", "x" * 5000)).facts["said"]
+    assert len(words) == 300
+
+
+def test_progress_tells_who_takes_part_who_refuses_and_every_round(places, tmp_path, capsys):
+    asked = study("weight_erosion", "lr = 0.5", 'user = "cedar"')
+    approve(places, asked)
+    file = places["elm"] / "site.toml"
+    file.write_text(file.read_text() + "max_rounds = 5\n")
+    run = conduct(places, asked, study_folder(tmp_path, asked.hash))
+    run.whole()
+    watch(study_folder(tmp_path, asked.hash), asked.names, 10, hidden=False, seen=0)
+    shown = capsys.readouterr().out.splitlines()
+    assert "taking part: ash (45 rows), birch (45 rows), cedar (45 rows)" in shown
+    assert "  elm does not: 10 rounds are more than the 5 that this site allows" in shown
+    first = next(line for line in read_journal(run.folder) if line["event"] == "round")
+    weights = ", ".join(f"{name} {w:.2g}" for name, w in zip(SITES, first["weights"][0], strict=True))
+    losses = ", ".join(f"{name} {first['metrics'][name]['loss']:.4f}" for name in ("ash", "birch", "cedar"))
+    told = f"round 1 of 10: ash, birch, cedar answered; weights {weights}; losses {losses}; {first['bytes']:,} bytes"
+    assert any(line.startswith(told) for line in shown), shown
+    assert shown[-1] == "finished"

@@ -53,7 +53,7 @@ def test_a_pickle_is_never_opened():
 
 def test_a_header_that_claims_more_than_there_is_is_refused():
     assert refused(struct.pack("<Q", 2**60) + b"{}") == "unreadable"
-    assert refused(struct.pack("<Q", HEADER_BYTES + 1) + b" " * (HEADER_BYTES + 1), limit=2**22) == "unreadable"
+    assert refused(struct.pack("<Q", HEADER_BYTES + 1) + b" " * (HEADER_BYTES + 1), limit=2**23) == "unreadable"
     assert refused(b"") == "unreadable"
 
 
@@ -209,6 +209,9 @@ def test_what_a_site_refuses_of_a_hub(hub):
         "not expected": changed(good, kind="rows"),
         "not finite": changed(good, lambda a: {k: v * np.nan for k, v in a.items()}),
         "unreadable": changed(good, facts={}),  # says nothing of what counted
+        "wrong round": changed(good, facts={"counted": 1}),  # round 1 cannot come after itself
+        "wrong shape": changed(good, lambda a: {k: v[None] for k, v in a.items()}),
+        "too large": good + b" " * 10**6,
     }.items():
         with pytest.raises(Refused) as problem:
             site.answer(wrong)

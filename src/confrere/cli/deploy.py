@@ -47,12 +47,12 @@ def deploy(
             raise typer.Exit(1)
 
 
-def watch(folder: Path, sites: tuple[str, ...], rounds: int, hidden: bool) -> None:
-    """Show the journal's lines as they come, until the study is over."""
+def watch(folder: Path, sites: tuple[str, ...], rounds: int, hidden: bool, seen: int | None = None) -> None:
+    """Show the journal's lines as they come, until the study is over; by default from the last that is there."""
     from confrere.deploy.journal import read_journal
     from confrere.deploy.stations import is_over
 
-    seen = max(0, len(read_journal(folder)) - 1)
+    seen = max(0, len(read_journal(folder)) - 1) if seen is None else seen
     told = False
     while True:
         over = is_over(folder)

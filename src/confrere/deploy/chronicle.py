@@ -10,7 +10,7 @@ import numpy as np
 
 from confrere.history import row_for
 
-MOST_TOLD = 200  # rounds whose weights are told; of more, so many from the first to the last
+MOST_TOLD = 2000  # weights that are told; of more rounds than fit, some from the first to the last
 
 
 class Chronicle(NamedTuple):
@@ -28,7 +28,8 @@ class Chronicle(NamedTuple):
         answered = {name: sum(name in line["answered"] for line in rounds) for name in names}
         known = bool(rounds) and all(line.get("weights") for line in rounds)
         row = row_for(np.array([line["weights"] for line in rounds]), place, per_silo) if known else np.zeros((0, 0))
-        some = row[np.unique(np.linspace(0, len(rounds) - 1, MOST_TOLD).round().astype(int))] if known else row
+        count = min(len(rounds), max(2, MOST_TOLD // len(names)))
+        some = row[np.linspace(0, len(rounds) - 1, count).round().astype(int)] if known else row
         weights = {name: tuple(some[:, i].tolist()) for i, name in enumerate(names)} if known else {}
         return cls(len(rounds), sum(line["event"] == "abandoned" for line in lines), answered, weights)
 

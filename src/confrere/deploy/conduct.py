@@ -16,7 +16,7 @@ import jax
 
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.survey import Plan
-from confrere.deploy.desk import NOT_BEGUN, OPENING_BYTES
+from confrere.deploy.desk import MOST_WORDS, NOT_BEGUN, OPENING_BYTES
 from confrere.deploy.exchange import Errors, Exchange, Replies
 from confrere.deploy.hub import Hub, Stop, never
 from confrere.deploy.journal import Journal, Line
@@ -99,7 +99,7 @@ class Conduct:
                 if (header.kind, header.silo, header.sequence) != (kind, site, sequence):
                     raise Refused("forged", words_of(header) or "its answer is not to what it was asked")
                 if header.facts.get("refuses"):
-                    refuses[site] = [str(words)[:300] for words in header.facts["refuses"]]
+                    refuses[site] = [str(words)[:MOST_WORDS] for words in header.facts["refuses"]]
                 else:
                     found[site] = dict(header.facts)
             except Refused as problem:
@@ -221,7 +221,7 @@ def trouble_in(content: bytes) -> str | None:
 
 def words_of(header: Header) -> str | None:
     """The words of a reply that says that something went wrong."""
-    return str(header.facts.get("said", "an error"))[:300] if header.kind == "error" else None
+    return str(header.facts.get("said", "an error"))[:MOST_WORDS] if header.kind == "error" else None
 
 
 def run_in(folder: Path) -> str:

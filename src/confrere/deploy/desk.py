@@ -28,7 +28,8 @@ from confrere.deploy.wire import HEADER_BYTES, Header, Refused, pack, read_heade
 
 NOT_BEGUN = "not begun"
 WITHDRAWN = "its operator has withdrawn the approval"
-OPENING_BYTES = 4 * HEADER_BYTES
+OPENING_BYTES = HEADER_BYTES + 8  # messages before round 1 are all header
+MOST_WORDS = 300  # characters of what a site says of its troubles, and of one objection
 TRAFFIC = "traffic.json"
 log = logging.getLogger("confrere.site")
 
@@ -103,7 +104,7 @@ class Desk:
         policy.propose(study)
         found = objections(policy, study)
         if found:
-            return {"refuses": found}
+            return {"refuses": [words[:MOST_WORDS] for words in found]}
         jax.config.update("jax_enable_x64", study.said.study.double)
         self.study, self.rows, self.site, self.run = study, OwnRows(study, policy.name, policy.data), None, header.run
         return {"survey": said(Survey, self.rows.survey())}
@@ -140,7 +141,7 @@ class Desk:
         count = int((rows.part == 0).sum())
         found += company(policy, count, opening.sizes)
         if found:
-            return {"refuses": found}
+            return {"refuses": [words[:MOST_WORDS] for words in found]}
         agreed = opening.agreed(study)
         silo = rows.encoded(opening.plan, opening.encoding)
         place, classes = agreed.names.index(policy.name), opening.encoding.label_names is not None
@@ -173,4 +174,4 @@ def answering(header: Header, name: str, facts: Mapping[str, Any]) -> Header:
 def complaint(header: Header, why: str, words: str) -> bytes:
     """A reply that says that something went wrong."""
     return pack(Header("error", header.study, header.run, header.round, header.silo, header.sequence,
-                       {"why": why, "said": words}))  # fmt: skip
+                       {"why": why, "said": words[:MOST_WORDS]}))  # fmt: skip

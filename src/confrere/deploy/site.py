@@ -45,12 +45,10 @@ class Site:
             header, arrays = unpack(request, byte_limit(self.spec))
             self.check(header)
             inbox = self.read_inbox(arrays)
+            counted = self.counted(header)
             self.sequence = header.sequence
-            counted = self.counted(header.facts)
             if header.kind == "final":
                 return self.finish(header, inbox, counted)
-            if not 0 <= counted.round < header.round:
-                raise Refused("wrong round", f"round {header.round} cannot come after round {counted.round}")
             return self.step(header, inbox, counted)
 
     def check(self, header: Header) -> None:
@@ -71,11 +69,13 @@ class Site:
         check_finite(arrays)
         return self.agreed.completed(jax.tree.map(jnp.asarray, fill(arrays, self.spec)), self.place)
 
-    def counted(self, facts: Mapping[str, Any]) -> Kept:
+    def counted(self, header: Header) -> Kept:
         """The state after the last round of this site that the hub counted: the one to go on from."""
-        round = facts.get("counted")
+        round = header.facts.get("counted")
         if not isinstance(round, int) or isinstance(round, bool) or round < 0:
             raise Refused("unreadable", f"the request does not say which round counted last, but {round!r}")
+        if round >= header.round:
+            raise Refused("wrong round", f"round {header.round} cannot come after round {round}")
         return Kept(0, 0, self.before) if round == 0 else self.store.load(round, self.before)
 
     def step(self, header: Header, inbox: Inbox, counted: Kept) -> bytes:

@@ -16,7 +16,7 @@ import numpy as np
 from confrere.core import Tree
 
 FORMAT = "confrere-1"
-HEADER_BYTES = 1 << 20  # what the names and the facts of a message may take
+HEADER_BYTES = 1 << 22  # what the names and the facts of a message may take; a study is among them
 SLACK = 1 << 16  # beside its arrays a message has names, shapes and facts
 NUMBERS = ("round", "sequence")
 Why = Literal[
