@@ -70,9 +70,11 @@ for site in $sites; do "$bin" site approve "$hash" --folder "$site"; done
 echo "== Deployed"
 "$bin" deploy study.toml --hub hub
 "$bin" status --hub hub
-"$bin" fetch "$hash" --folder va --out va-model
+"$bin" fetch "$hash" --folder va --out va-model  # with its card and a report
+test -s va-model/report.html
 "$bin" predict va-model va.csv --quiet --out predictions.csv
 "$bin" stop "$hash" --hub hub
+"$bin" hub revoke hub switzerland
 
 SECONDS_TAKEN=$(( $(date +%s) - began )) "$python" - <<'PYTHON'
 import json, os, sys

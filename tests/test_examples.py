@@ -108,7 +108,6 @@ def test_the_study_file_runs(tmp_path):
     assert set(printed["users"]) >= {"0-20", "36+"}
 
 
-@pytest.mark.slow
 def test_four_hospitals_from_nothing_to_the_simulators_model(shared_data, tmp_path):
     if importlib.util.find_spec("nvflare") is None and not in_ci():
         pytest.skip("NVIDIA FLARE is not installed (confrere[deploy])")

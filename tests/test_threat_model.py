@@ -33,7 +33,7 @@ def test_every_command_of_the_guide_is_one_with_these_options(line):
 def test_every_command_of_the_guide_is_run_by_the_example():
     script = (ROOT / "examples" / "four_hospitals.sh").read_text(encoding="utf-8")
     heads = {re.match(r"confrere ((?:hub|site) \w+|\w+)", line)[1] for line in COMMANDS}  # type: ignore[index]
-    assert len(heads) == 12
+    assert len(heads) == 13
     assert [head for head in sorted(heads) if f'"$bin" {head} ' not in script] == []
 
 
