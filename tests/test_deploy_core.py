@@ -181,7 +181,7 @@ def test_the_state_that_counts_is_kept_however_many_rounds_did_not(tmp_path):
 
 def hub_request(hub, name: str) -> bytes:
     hub.sequence += 1
-    return hub.request("round", name)
+    return hub.requests("round", [name])[name]
 
 
 def test_a_site_whose_state_is_lost_says_so_and_takes_no_part(tmp_path):

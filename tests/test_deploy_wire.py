@@ -201,9 +201,9 @@ def test_a_duplicate_and_a_replay_are_told_apart(hub):
 def test_what_a_site_refuses_of_a_hub(hub):
     site = hub.sites["ash"]
     hub.sequence += 1
-    good = hub.request("round", "ash")
+    good = hub.requests("round", ["ash"])["ash"]
     for why, wrong in {
-        "forged": hub.request("round", "birch"),
+        "forged": hub.requests("round", ["birch"])["birch"],
         "wrong study": changed(good, study="00" * 32),
         "wrong run": changed(good, run="00" * 8),
         "not expected": changed(good, kind="rows"),
@@ -218,7 +218,7 @@ def test_what_a_site_refuses_of_a_hub(hub):
         assert problem.value.why == why
     assert site.store.rounds() == []
     hub.sequence += 1
-    good = hub.request("round", "ash")
+    good = hub.requests("round", ["ash"])["ash"]
     site.answer(good)
     with pytest.raises(Refused) as problem:
         site.answer(good)
@@ -227,7 +227,7 @@ def test_what_a_site_refuses_of_a_hub(hub):
 
 def test_a_site_that_starts_anew_still_knows_which_requests_it_answered(hub, tmp_path):
     hub.sequence += 1
-    good = hub.request("round", "ash")
+    good = hub.requests("round", ["ash"])["ash"]
     hub.sites["ash"].answer(good)
     with pytest.raises(Refused, match="comes after request"):
         case_of(FEDAVG).site("ash", tmp_path).answer(good)

@@ -23,7 +23,7 @@ ROUNDS = {10: 300, 45_012: 150, 10_004_555: 12}  # of confrere
 PEERS_ROUNDS = {10: 6, 45_012: 5, 10_004_555: 5}
 QUICK_ROUNDS, QUICK_PEERS_ROUNDS = 6, 3
 LEAST = {10: 100, 10_004_555: 3}  # times fewer seconds than Flower
-COMPRESSIONS = ("bits=16", "bits=8", "bits=4", "top_k=0.01")
+COMPRESSIONS = ("bits=16", "bits=8", "top_k=0.01")
 TIMEOUT_S = 900
 
 

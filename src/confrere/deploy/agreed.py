@@ -6,6 +6,7 @@ own rows and nothing of others'; the hub knows no row, only their shape.
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -46,7 +47,8 @@ class Static(NamedTuple):
         return made if made.mixer.sends else kept_inside(made, blank_rows(self.inputs, self.model, 1))
 
 
-class Agreed(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Agreed:
     """The sites by name, the algorithm, its numbers, the model before round 1 and the key of all randomness."""
 
     names: tuple[str, ...]
@@ -61,7 +63,7 @@ class Agreed(NamedTuple):
         hyper = numbers(recipe.hyper, jax.tree.leaves(params)[0].dtype)
         return cls(names, Static(recipe.bound, model, (inputs,)), hyper, params, jax.random.key(seed))
 
-    @property
+    @functools.cached_property
     def algorithm(self) -> Algorithm:
         """The algorithm."""
         return self.static.algorithm(self.hyper)
@@ -71,7 +73,7 @@ class Agreed(NamedTuple):
         """The site for whom the model is made, if it is made for one alone."""
         return self.names[int(self.hyper["user"])] if "user" in self.hyper else None
 
-    @property
+    @functools.cached_property
     def listener(self) -> str | None:
         """The site that sends nothing and only listens, if there is one."""
         listener = self.algorithm.mixer.listener

@@ -21,7 +21,7 @@ from confrere.deploy.chronicle import Chronicle
 from confrere.deploy.exchange import TIMEOUT, Errors, Exchange
 from confrere.deploy.inspection import Inspection, Reply, numbers_in
 from confrere.deploy.journal import Held, Journal, Line
-from confrere.deploy.wire import Header, Refused, pack
+from confrere.deploy.wire import Header, Refused, pack_for_many
 
 MOST_SKIPPED = 16  # rounds for which a site that let a deadline pass is not asked, at most
 
@@ -130,7 +130,7 @@ class Hub:
         """Send everybody its inbox; what comes back and is accepted, what went wrong, and what was refused."""
         self.sequence += 1
         self.inspection.expect(kind, self.held.round, self.sequence)
-        requests = {site: self.request(kind, site) for site in sites}
+        requests = self.requests(kind, sites)
         goal = self.terms.goal if kind == "round" else None
         arrived, errors = self.exchange(requests, self.terms.deadline, goal)
         replies: dict[str, Reply] = {}
@@ -143,16 +143,24 @@ class Hub:
         self.suspect(replies, errors)
         return replies, errors, refused
 
-    def request(self, kind: str, site: str) -> bytes:
-        """What a site is sent."""
+    def requests(self, kind: str, sites: list[str]) -> dict[str, bytes]:
+        """What sites are sent; an inbox that is the same for many is put into bytes once."""
+        groups: dict[tuple[int, ...], tuple[Tree, list[Header]]] = {}
+        for site in sites:
+            inbox = self.agreed.sent_to(self.held.inbox, self.agreed.names.index(site))
+            same = tuple(map(id, jax.tree.leaves(inbox)))
+            groups.setdefault(same, (inbox, []))[1].append(self.header(kind, site))
+        made = [pack_for_many(headers, inbox) for inbox, headers in groups.values()]
+        return {site: request for part in made for site, request in part.items()}
+
+    def header(self, kind: str, site: str) -> Header:
+        """What a request says beside its arrays."""
         held, journal = self.held, self.journal
-        place = self.agreed.names.index(site)
         facts: dict[str, Any] = {"counted": held.counted.get(site, 0), "measure": self.terms.measure}
         if kind == "final":
             names, per_silo = self.agreed.names, self.agreed.algorithm.mixer.per_silo
-            facts["chronicle"] = Chronicle.of(journal.lines(), names, place, per_silo).told()
-        header = Header(kind, journal.study, journal.run, held.round, site, self.sequence, facts)
-        return pack(header, self.agreed.sent_to(held.inbox, place))
+            facts["chronicle"] = Chronicle.of(journal.lines(), names, names.index(site), per_silo).told()
+        return Header(kind, journal.study, journal.run, held.round, site, self.sequence, facts)
 
     def suspect(self, replies: Mapping[str, Reply], errors: Errors) -> None:
         """Remember who let the deadline pass, and ask them more and more rarely until they answer."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from confrere.core import Inbox, Tree
 from confrere.deploy.wire import Header, Refused, fill, named_arrays, pack, unpack
@@ -38,7 +39,7 @@ class Held(NamedTuple):
         found = hashlib.sha256()
         for name, array in named_arrays((self.inbox, self.mix)).items():
             found.update(f"{name} {array.dtype} {array.shape}".encode())
-            found.update(array.tobytes())
+            found.update(array.reshape(-1).view(np.uint8).data)
         return found.hexdigest()
 
 
