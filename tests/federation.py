@@ -29,7 +29,7 @@ class Federation:
 
     def __init__(self, folder: Path):
         self.hub, self.port = folder / "hub", free_port()
-        self.sites = make_sites(folder / "sites")
+        self.sites = make_sites(folder / "sites", "max_rounds = 100000\n")
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def provision(self) -> None:

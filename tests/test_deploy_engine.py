@@ -113,7 +113,7 @@ def test_a_study_that_nobody_approved_is_refused_by_all(federation):
 
 @pytest.mark.slow
 def test_a_revoked_site_is_shut_out_of_the_run_and_can_connect_no_more(federation):
-    asked = long_study(5000)
+    asked = long_study(50_000)
     federation.approve(asked)
     want_study(federation.hub, asked)
     federation.wait_for_round(asked, 5)
