@@ -17,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse.linalg as solvers
 
+import gtv_profile
 import gtv_task
 import sketch_gtv
 from confrere.networks import GTVMin, Network, Quadratic, fedgd
-from confrere.networks.quick import prepared, quick_gradients
-from confrere.networks.solve import order_of, scales_of, system_of
+from confrere.networks.posed import posed
+from confrere.networks.quick import prepared, quick_gradients, steps
 from confrere.speed.interleave import laps_ms
+from gtv_profile import fresh
 
 GAP = 1e-6
 SCIPY, LOOP, DIRECT, DOUBLE = 100_000, 10_000, 1000, 100_000  # the most nodes for those that take longer
@@ -40,38 +42,46 @@ def peak_gb() -> float:
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024 / 1e9
 
 
-def fresh(net: Network) -> Network:
-    """The network without anything that it keeps."""
-    return Network(net.n, net.edges, net.weights)
-
-
 class Ours:
-    """Our solver in its two parts, in some precision."""
+    """Our solver in its parts, in some precision."""
 
     def __init__(self, net: Network, quadratic: Quadratic, dtype: Any):
         self.net, self.quadratic, self.dtype = net, quadratic, dtype
+        self.kept: dict[int, np.ndarray] = {}
         self.ready = self.setup()
+        self.right = self.ready[0].right_side(quadratic.q)
 
     def setup(self) -> Any:
         """From statistics and edges to what iterations need: checks, order, layout and preconditioner."""
+        p = GTVMin(fresh(self.net), self.quadratic, alpha=gtv_task.ALPHA)
         with jax.enable_x64(self.dtype == jnp.float64):
-            p = GTVMin(fresh(self.net), self.quadratic, alpha=gtv_task.ALPHA)
-            system = system_of(p.quadratic, p.network, p.coupling(), self.dtype)
-            order, b = order_of(p.network), -self.quadratic.q / 2 * scales_of(self.quadratic.Q)
-            return system, prepared(system), jnp.asarray(b if order is None else b[order], self.dtype), order
+            given = posed(p.quadratic_for("task G"), p.network, p.coupling())
+            return given, prepared(given, self.dtype), jnp.asarray(given.right_side(self.quadratic.q), self.dtype)
 
     def iterations(self, count: int) -> Any:
-        """So many iterations."""
+        """So many iterations from zero: models, in the order in which they are solved, and their number."""
         with jax.enable_x64(self.dtype == jnp.float64):
-            system, quick, b, _ = self.ready
-            return quick_gradients(system, quick, b, None, 0.0, count)
+            _, quick, b = self.ready
+            return steps(quick, b, None, 0.0, count)
+
+    def residual(self, count: int) -> np.ndarray:
+        """What `solve` does after its iterations: the residual of models in double precision."""
+        return self.right - self.ready[0].times(self.found(count))
+
+    def share_left(self, count: int) -> float:
+        """What so many iterations leave of the right side, as `solve` measures it."""
+        given, quick, _ = self.ready
+        return float(quick_gradients(given, quick, self.right, None, 0.0, count).residual)
+
+    def found(self, count: int) -> np.ndarray:
+        """The models after so many iterations, in the order in which they are solved; kept."""
+        if count not in self.kept:
+            self.kept = {count: np.asarray(self.iterations(count)[0], float)}
+        return self.kept[count]
 
     def models(self, count: int) -> np.ndarray:
         """The models after so many iterations, in the nodes' own order."""
-        found, order = np.array(self.iterations(count).W, float) * scales_of(self.quadratic.Q), self.ready[3]
-        if order is not None:
-            found[order] = found.copy()
-        return found
+        return self.ready[0].models(self.found(count))
 
 
 def fewest(enough: Callable[[int], bool]) -> int:
@@ -102,20 +112,20 @@ def measure(n: int, repeats: int) -> dict[str, Any]:
     gap = lambda W: (p.objective(W) - best) / best  # noqa: E731
     single = Ours(net, quadratic, jnp.float32)
     count = fewest(lambda k: gap(single.models(k)) < GAP)
-    size = float(np.linalg.norm(quadratic.q / 2))
-    tol = 1.0001 * float(single.iterations(count).residual) / size
+    tol = 1.0001 * single.share_left(count)
     rates = np.full(STEPS, 0.01)
     runs: dict[str, Callable[[], Any]] = {
         "confrere, setup": single.setup,
         "confrere, solve": lambda: single.iterations(count),
         "confrere, nothing": lambda: single.iterations(0),
+        "confrere, residual": lambda: single.residual(count),
         "confrere, all": lambda: GTVMin(fresh(net), quadratic, alpha=gtv_task.ALPHA).solve(tol),
         "fedgd": lambda: fedgd(p, lr=rates, iterations=STEPS).W,
     }
     given = sketch_gtv.arrays(net, quadratic)
     inverse = sketch_gtv.setup(given.blocks, given.degree)
-    runs["sketch, setup"] = lambda: prepared_sketch(net, quadratic)
-    runs["confrere, preconditioner"] = lambda: prepared(single.ready[0])
+    runs["sketch, setup"] = lambda: prepared_sketch(fresh(net), quadratic)
+    runs["confrere, preconditioner"] = lambda: prepared(single.ready[0], jnp.float32)
     runs["sketch, preconditioner"] = lambda: sketch_gtv.setup(given.blocks, given.degree)
     runs["sketch, solve"] = lambda: sketch_gtv.solve(given, inverse, count)
     gaps = {
@@ -127,9 +137,11 @@ def measure(n: int, repeats: int) -> dict[str, Any]:
         runs["double, setup"], runs["double, solve"] = double.setup, lambda: double.iterations(count)
         gaps["double"] = gap(double.models(count))
     runs |= others(net, quadratic, count, gaps, gap)
+    runs |= gtv_profile.setup_parts(single.ready[0], quadratic, jnp.float32)
+    runs |= gtv_profile.iteration_parts(*single.ready[1:])
     say(f"{count} iterations to a gap of {GAP:g}; timing {', '.join(runs)}")
     laps = laps_ms(runs, repeats)
-    slots, d = len(single.ready[0].layout.neighbour), gtv_task.FEATURES
+    slots, d = len(single.ready[1].layout.neighbour), gtv_task.FEATURES
     return {
         "n": n, "edges": len(net.edges), "iterations": count, "gaps": gaps, "peak_gb": peak, "laps": laps,
         "step_ms": max(median(laps["confrere, solve"]) - median(laps["confrere, nothing"]), 1e-3) / count,
@@ -143,7 +155,7 @@ def others(net: Network, quadratic: Quadratic, count: int, gaps: dict[str, float
     if net.n <= SCIPY:
         prepared = gtv_task.scipy_setup(net, quadratic)
         gaps["scipy"] = gap(gtv_task.scipy_solve(prepared, quadratic, count))
-        runs["scipy, setup"] = lambda: gtv_task.scipy_setup(net, quadratic)
+        runs["scipy, setup"] = lambda: gtv_task.scipy_setup(fresh(net), quadratic)
         runs["scipy, solve"] = lambda: gtv_task.scipy_solve(prepared, quadratic, count)
     if net.n <= DIRECT:
         H, b = gtv_task.matrix(net, quadratic).tocsc(), -quadratic.q.ravel() / 2

@@ -73,6 +73,15 @@ def test_the_page_has_the_ratios_the_exponent_and_the_memory(task):
     assert "| `fedgd`, ONE iteration and its objective | 0.01 | 0.1 |" in said
 
 
+def test_the_page_tells_where_setup_and_an_iteration_spend_their_time(task):
+    from sections.gtv import page
+
+    parts = {"setup: checks": [7.0, 9.0], "iteration: models of neighbours": [40.0, 60.0]}  # ten of them
+    said = "\n".join(page([measured(n, 100.0, **parts) for n in (1000, 2000)], {}))
+    assert "| setup: checks | 8 | 8 |" in said
+    assert "| iteration: models of neighbours | 5 | 5 |" in said
+
+
 def test_the_fewest_iterations_are_found(task):
     from gtv_measure import fewest
 

@@ -7,7 +7,7 @@ import scipy.sparse as sparse
 
 import confrere as cf
 from confrere.networks import Network
-from confrere.networks.layout import lay_out
+from confrere.networks.layout import in_precision, lay_out
 
 
 def random_network(seed, n=12, p=0.4, weighted=True):
@@ -272,7 +272,7 @@ def test_products_are_those_of_the_dense_laplacian(seed, weighted):
 @pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 60)])
 def test_a_hub_does_not_make_everybody_carry_its_neighbours(weights):
     star = Network.from_edges([(0, i) for i in range(1, 61)], weights=weights)
-    layout = lay_out(star.adjacency(), np.float32)
+    layout = in_precision(lay_out(star.adjacency()), np.float32)
     assert layout.neighbour.shape == (8, 61)
     assert layout.receiver.shape == (52,)
     W = np.random.default_rng(0).normal(size=(61, 2)).astype(np.float32)

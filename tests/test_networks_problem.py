@@ -92,7 +92,7 @@ def test_large_problems_begin_in_single_precision_and_end_at_the_tolerance():
 def test_nodes_of_large_networks_are_put_in_another_order_and_back(monkeypatch, penalty):
     p = problem(n=9, penalty=penalty)
     wanted = p.closed_form()
-    monkeypatch.setattr("confrere.networks.solve.IN_CACHE", 0)
+    monkeypatch.setattr("confrere.networks.posed.IN_CACHE", 0)
     assert p.network.narrow_order.tolist() != list(range(9))
     np.testing.assert_allclose(p.solve(1e-12), wanted, atol=1e-8)
 

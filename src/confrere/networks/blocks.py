@@ -60,14 +60,16 @@ def inverses(blocks: jax.Array) -> jax.Array:
     return done.transpose(1, 0, 3, 2).reshape(d, count * width, d)[:, :n]
 
 
+def inverted(M: jax.Array, more: jax.Array) -> jax.Array:
+    """The inverses of positive definite matrices [d, d, n] to whose diagonals `more` [d, n] is added."""
+    if len(M) > UNROLLED:
+        whole = M + jnp.eye(len(M), dtype=M.dtype)[:, :, None] * more
+        return jnp.linalg.inv(whole.transpose(2, 0, 1)).transpose(1, 2, 0)
+    return gauss_jordan(M, more)
+
+
 def gauss_jordan(M: jax.Array, more: jax.Array | None = None) -> jax.Array:
     """The inverses of positive definite matrices [d, d, n], which need no pivoting; `more` [d, n] adds to diagonals."""
-    return eliminated(M, more)[0]
-
-
-def eliminated(M: jax.Array, more: jax.Array | None = None) -> tuple[jax.Array, list[jax.Array]]:
-    """The same and the inverse of every pivot, [n] each: all are above 0 where a matrix is positive definite."""
-    pivots = []
     for k in range(M.shape[0]):
         pivot = 1 / (M[k, k] if more is None else M[k, k] + more[k])
         row, column = M[k] * pivot, M[:, k]
@@ -75,5 +77,14 @@ def eliminated(M: jax.Array, more: jax.Array | None = None) -> tuple[jax.Array, 
         M = M.at[k].set(row)
         M = M.at[:, k].set(-column * pivot)
         M = M.at[k, k].set(pivot)
-        pivots.append(pivot)
-    return M, pivots
+    return M
+
+
+def pivots(M: jax.Array) -> jax.Array:
+    """The pivots [d, n] of elimination in symmetric matrices [d, d, n]: all above 0 if they are positive definite."""
+    found = [M[0, 0]]
+    while len(M) > 1:
+        rest = M[1:, 1:] - M[1:, :1] * (M[:1, 1:] / M[0, 0])
+        M = jax.lax.optimization_barrier(rest)  # else every pivot would be computed from the beginning
+        found.append(M[0, 0])
+    return jnp.stack(found)

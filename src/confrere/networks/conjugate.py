@@ -8,7 +8,7 @@ iterations, and lose as many digits, as the coupling is larger.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +72,7 @@ class System(NamedTuple):
 class Found(NamedTuple):
     """Where the iterations ended: models [n, d], their number, and what is left of the right side, as a share of it."""
 
-    W: jax.Array
+    W: Any
     iterations: jax.Array
     residual: jax.Array
 
@@ -85,9 +85,14 @@ def preconditioner(system: System) -> jax.Array:
 
 
 def held_diagonal(system: System) -> jax.Array:
-    """What nodes' blocks have on their diagonals beside Q_i, [n, d]: coupling d_i, and what makes them invertible."""
+    """What nodes' blocks have on their diagonals beside Q_i, [n, d]."""
     pull = system.coupling * system.layout.degree[:, None]
-    whole = blocks.diagonals(system.blocks) * system.scale**2 + pull
+    return held_beside(blocks.diagonals(system.blocks) * system.scale**2, pull)
+
+
+def held_beside(diagonal: jax.Array, pull: jax.Array) -> jax.Array:
+    """Beside the diagonals of Q_i: the pull of neighbours, coupling d_i, and what makes blocks invertible."""
+    whole = diagonal + pull
     return pull + jnp.where(whole > 0, RIDGE[whole.dtype.itemsize] * whole, 1)
 
 

@@ -5,12 +5,14 @@ Free slots name the node itself, so that they add w_i - w_i = 0. Were there slot
 nodes would carry them empty: slots end at a few times the mean degree, and edges beyond are added by segments.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sparse
+
+from confrere.networks.pieces import handed, room
 
 MOST = 4  # slots up to so many times the mean degree
 
@@ -71,7 +73,8 @@ def in_slots(n: int, both: Directed, K: int, *, weighted: bool) -> tuple[np.ndar
     """Neighbours [K, n] and their weights [K, n] of n receivers, and the edges that have no slot."""
     beyond = np.flatnonzero(both.slot >= K)
     inside = Directed(*(np.delete(a, beyond) for a in both)) if len(beyond) else both
-    neighbour = np.tile(np.arange(n, dtype=np.int32), (K, 1))
+    neighbour = room((K, n), np.int32)
+    neighbour[:] = np.arange(n, dtype=np.int32)
     place = inside.slot.astype(np.int64) * n + inside.receiver
     neighbour.reshape(-1)[place] = inside.sender
     weight = None
@@ -81,21 +84,31 @@ def in_slots(n: int, both: Directed, K: int, *, weighted: bool) -> tuple[np.ndar
     return neighbour, weight, Directed(*(a[beyond] for a in both))
 
 
-def lay_out(adjacency: sparse.csr_array, dtype, order: np.ndarray | None = None) -> Layout:
-    """The layout of a network with this matrix of weights; with an order [n], of its nodes in that order."""
+def lay_out(adjacency: sparse.csr_array, order: np.ndarray | None = None) -> Layout:
+    """The layout of a network with this matrix of weights, on the host; with an order [n], of its nodes in that order.
+
+    Weights are in double precision: `in_precision` hands it to JAX.
+    """
     n, both = len(adjacency.indptr) - 1, directed(adjacency)
-    weighted = not (adjacency.data == 1).all()
-    neighbour, weight, rest = in_slots(n, both, slots_for(n, both), weighted=weighted)
-    degree = np.bincount(both.receiver, both.weight, minlength=n)
+    K, weighted = slots_for(n, both), not (adjacency.data == 1).all()
+    count = np.diff(adjacency.indptr).astype(float)
+    degree = np.bincount(both.receiver, both.weight, minlength=n) if weighted else count
     if order is not None:
         place = np.empty(n, np.int32)
         place[order] = np.arange(n, dtype=np.int32)
-        neighbour, degree = place[np.take(neighbour, order, axis=1)], degree[order]
-        weight = None if weight is None else np.take(weight, order, axis=1)
-        sorted_ = np.argsort(place[rest.receiver], kind="stable")
-        rest = Directed(*(a[sorted_] for a in (place[rest.receiver], place[rest.sender], rest.weight, rest.slot)))
-    return Layout(
-        jnp.asarray(neighbour), None if weight is None else jnp.asarray(weight, dtype),
-        jnp.asarray(rest.receiver, jnp.int32), jnp.asarray(rest.sender, jnp.int32), jnp.asarray(rest.weight, dtype),
-        jnp.asarray(degree, dtype),
-    )  # fmt: skip
+        both, degree = both._replace(receiver=place[both.receiver], sender=place[both.sender]), degree[order]
+    neighbour, weight, rest = in_slots(n, both, K, weighted=weighted)
+    if order is not None:
+        sorted_ = np.argsort(rest.receiver, kind="stable")
+        rest = Directed(*(a[sorted_] for a in rest))
+    arrays: Any = neighbour, weight, rest.receiver, rest.sender, rest.weight, degree
+    return Layout(*arrays)
+
+
+def in_precision(layout: Any, dtype: Any) -> Layout:
+    """A layout from the host in JAX, whose weights are of some precision; its neighbours are not copied."""
+    numbers = [None if a is None else a.astype(dtype) for a in (layout.weight, layout.strength, layout.degree)]
+    weight, receiver, sender, strength, degree = jax.device_put(
+        (numbers[0], layout.receiver.astype(np.int32), layout.sender.astype(np.int32), numbers[1], numbers[2])
+    )
+    return Layout(handed(layout.neighbour), weight, receiver, sender, strength, degree)

@@ -13,7 +13,7 @@ from confrere.checks import check_counts, check_share
 from confrere.networks import near, spectra
 from confrere.networks.edges import check_pairs, from_matrix, once_each, whole_numbers
 from confrere.networks.extras import needed
-from confrere.networks.layout import Layout, lay_out
+from confrere.networks.layout import Layout, in_precision, lay_out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,12 +181,14 @@ class Network:
         """
         key = np.dtype(dtype), ordered
         if key not in self._layouts:
-            self._layouts[key] = lay_out(self._adjacency, key[0], self.near_order if ordered else None)
+            if (None, ordered) not in self._layouts:
+                self._layouts[None, ordered] = lay_out(self._adjacency, self.near_order if ordered else None)
+            self._layouts[key] = in_precision(self._layouts[None, ordered], key[0])
         return self._layouts[key]
 
     @functools.cached_property
-    def _layouts(self) -> dict[tuple[np.dtype, bool], Layout]:
-        return {}
+    def _layouts(self) -> dict[tuple[np.dtype | None, bool], Layout]:
+        return {}  # by precision, None: on the host; and whether nodes are in the near order
 
     @functools.cached_property
     def narrow_order(self) -> np.ndarray:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-PIECE = 2000  # nodes at a time: their matrices fit in the cache
+PIECE = 1000  # nodes at a time: their matrices fit in the cache
 ALIGNED = 64
 
 

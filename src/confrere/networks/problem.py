@@ -19,7 +19,6 @@ from confrere.checks import check_network, check_numbers
 from confrere.core import Block, Tree
 from confrere.networks import lasso, newton, solve
 from confrere.networks.blocks import placed
-from confrere.networks.conjugate import System
 from confrere.networks.network import Network
 from confrere.networks.penalties import check_stacked, check_strengths, strengths_of
 from confrere.networks.statistics import Quadratic, check_quadratic, padded, row_blocks, statistics
@@ -126,13 +125,6 @@ class GTVMin:
             return Rows(placed(self.quadratic.Q, dtype), jnp.asarray(q, dtype), jnp.asarray(c, dtype))
         return self.block() if self.rows is not None else ()
 
-    def _system(self, dtype) -> System:
-        key = "system", np.dtype(dtype)
-        if key not in self._arrays:
-            made = solve.system_of(self.quadratic_for("this"), self.network, self.coupling(), dtype)
-            self._arrays[key] = made
-        return self._arrays[key]
-
     def _kept(self, name: str, make: Callable[[Any], Any]) -> Any:
         key = name, jnp.result_type(float)
         if key not in self._arrays:
@@ -187,7 +179,7 @@ class GTVMin:
         if self.norm:
             return lasso.solution(self.quadratic_for("the norm as penalty"), self.network, self.alpha, tol, most)
         if self.quadratic is not None:
-            return solve.solution(self.quadratic, self.network, self.coupling(), tol, most, self._system)
+            return solve.solution(self.quadratic, self.network, self.coupling(), tol, most)
         with jax.enable_x64(True):
             W = newton.minimise(self.local, self.terms(), self.start(start), tol, most)
             return jax.tree.map(np.asarray, W)

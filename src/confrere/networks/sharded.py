@@ -22,9 +22,10 @@ from confrere.networks.conjugate import Common, System, iterate, preconditioner
 from confrere.networks.halo import AXIS, Halo, shard_arrays, shards_of
 from confrere.networks.network import Network
 from confrere.networks.penalties import check_strengths, strengths_of
+from confrere.networks.posed import stiff
 from confrere.networks.processes import Components, least_norm_of_all, sum_over_processes
 from confrere.networks.ranks import pseudo_inverses, roots_of
-from confrere.networks.solve import PATIENCE, ROUGH, SINGLE, SMALL, not_reached, stiff
+from confrere.networks.solve import PATIENCE, ROUGH, SINGLE, SMALL, not_reached
 from confrere.networks.statistics import Quadratic, check_quadratic, row_blocks, statistics
 
 

@@ -1,8 +1,8 @@
 """The solution of GTVMin with quadratic losses: the linear system (Q_i + alpha L) W = -q/2, to a tolerance.
 
-Conjugate gradients run in single precision until its rounding is reached, and then go on in double, also where JAX is
-set to single precision (its default): so any tolerance down to about 1e-13 can be had, and a loose one costs half. All
-is done with features scaled alike (a mean square of 1 over the network), so that units do not matter.
+Conjugate gradients of large problems run in single precision, round after round: each solves for what the models so
+far leave of the right side, which is computed in double precision, also where JAX is set to single (its default). What
+this does not solve, and what is small, is iterated in double: so any tolerance down to about 1e-13 can be had.
 
 Where the solution is not unique it is the one of least norm, in the features' own units (`free`).
 """
@@ -18,102 +18,79 @@ from confrere.networks.blocks import placed
 from confrere.networks.conjugate import Common, Found, System, conjugate_gradients, preconditioner
 from confrere.networks.free import LARGEST, free_parts, least_norm, sums_by
 from confrere.networks.network import Network
+from confrere.networks.posed import Posed, posed
 from confrere.networks.quick import prepared, quick_gradients
 from confrere.networks.ranks import pseudo_inverses, roots_of
 from confrere.networks.statistics import Quadratic
 
-SINGLE = 3e-6  # the relative residual that single precision can reach
-ROUGH = 1e-3  # what single precision leaves more of may be far off where nothing is determined: begin again without it
+SINGLE = 3e-6  # what single precision can leave of what it begins with
+ROUGH = 1e-3  # models that leave more may be far off where nothing is determined: they are not gone on from
 PATIENCE = 300  # iterations in single precision; what takes more is ill-conditioned, and goes on in double
-IN_CACHE = 20_000  # nodes up to which any order will do
+ROUNDS = 6  # of single precision
 SMALL = 20_000  # unknowns up to which single precision saves nothing
-STIFF = 30.0  # a coupling of so many times the losses' curvature is helped by steps of whole components
 
 
-def scales_of(Q: np.ndarray) -> np.ndarray:
-    """What features are multiplied by, so that their mean squares over the network are 1."""
-    return 1 / roots_of(np.einsum("njj->j", Q) / len(Q))
+def system_of(given: Posed, dtype) -> System:
+    """The left side in JAX, in some precision."""
+    common = common_part(given, dtype) if given.stiff() else None
+    strength, scale = (jnp.asarray(a, dtype) for a in (given.strength, given.scale))
+    return System(placed(given.Q, dtype, given.order), given.layout(dtype), strength, scale, common)
 
 
-def stiff(network: Network, strength: np.ndarray) -> bool:
-    """Whether the coupling of scaled coordinates is so strong that steps of whole components help."""
-    return float(strength.max() * network.degrees.mean()) > STIFF
-
-
-def order_of(network: Network) -> np.ndarray | None:
-    """The order of a system's nodes, by which neighbours' models share lines of the cache; None: as they are."""
-    return network.near_order if network.n > IN_CACHE else None
-
-
-def system_of(quadratic: Quadratic, network: Network, coupling: np.ndarray, dtype) -> System:
-    """The left side in some precision, of features scaled alike."""
-    scale = scales_of(quadratic.Q)
-    strength = coupling * scale**2
-    common = common_part(quadratic, network, scale * (coupling > 0), dtype) if stiff(network, strength) else None
-    order = order_of(network)
-    blocks, layout = placed(quadratic.Q, dtype, order), network.layout(dtype, ordered=order is not None)
-    return System(blocks, layout, jnp.asarray(strength, dtype), jnp.asarray(scale, dtype), common)
-
-
-def common_part(quadratic: Quadratic, network: Network, scale: np.ndarray, dtype) -> Common:
+def common_part(given: Posed, dtype) -> Common:
     """The inverses of what a component's nodes see together, of coordinates that are coupled."""
-    total = sums_by(network.labels, quadratic.Q, np.ones(network.n))
-    inverse = pseudo_inverses(total * scale[:, None] * scale)
-    order = order_of(network)
-    labels = network.labels if order is None else network.labels[order]
+    network, scale = given.network, given.scale * (given.strength > 0)
+    inverse = pseudo_inverses(sums_by(network.labels, given.Q, np.ones(network.n)) * scale[:, None] * scale)
+    labels = network.labels if given.order is None else network.labels[given.order]
     return Common(None if network.connected else jnp.asarray(labels, jnp.int32), jnp.asarray(inverse, dtype))
 
 
-def solution(
-    quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: float, most: int, system: Callable[..., System]
-) -> np.ndarray:
-    """The minimiser of least norm [n, d], in double precision; `system(dtype)` is the left side."""
-    scale, order = scales_of(quadratic.Q), order_of(network)
-    b = (quadratic.q if order is None else quadratic.q[order]) * (-scale / 2)
+def solution(quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: float, most: int) -> np.ndarray:
+    """The minimiser of least norm [n, d], in double precision."""
+    given = posed(quadratic, network, coupling)
+    b = given.right_side(quadratic.q)
     unit = float(np.abs(b).max()) or 1.0  # squares of very small labels would be 0
     b = b / unit
     W: np.ndarray | None = None
     after, iterations, left = float(b.any()), 0, np.nan
-    for dtype, again in ((jnp.float32, 2), (jnp.float64, 1)) if b.size > SMALL else ((jnp.float64, 1),):
-        goal, times = (max(tol, SINGLE), min(most, PATIENCE)) if dtype == jnp.float32 else (tol, most)
+    for dtype in (jnp.float32, jnp.float64) if b.size > SMALL else (jnp.float64,):
         with jax.enable_x64(dtype == jnp.float64):
-            for found in attempts(system(dtype), b, W, goal, times, again) if after > tol else ():
+            for found in attempts(given, dtype, b, W, tol, most) if after > tol else ():
                 iterations += int(found.iterations)
                 left = float(found.residual)
                 if left < after:
                     W, after = np.asarray(found.W, float), left
-                if after <= goal:
+                if after <= tol:
                     break
         if after > max(tol, ROUGH):
             W, after = None, float(b.any())
     if not after <= tol:
         raise not_reached(iterations, left, tol)
-    W = np.zeros(b.shape) if W is None else W * scale * unit
-    if order is not None:
-        W[order] = W.copy()
+    W = np.zeros(b.shape) if W is None else given.models(W) * unit
     return least_norm(W, quadratic, network, coupling)
 
 
-def attempts(system: System, b: np.ndarray, W: np.ndarray | None, tol: float, most: int, again: int) -> Iterator[Found]:
-    """Conjugate gradients from W (None: zeros) in the system's precision.
+def attempts(given: Posed, dtype, b: np.ndarray, W: np.ndarray | None, tol: float, most: int) -> Iterator[Found]:
+    """Conjugate gradients from W (None: zeros) in some precision, each from where the one before ended.
 
-    Large systems `again` times the quick way, each from where the one before ended, as long as that gains anything;
-    then, in double precision, as they are defined.
+    Large systems the quick way; then, in double precision, as they are defined.
     """
-    dtype = system.blocks.dtype
-    right, start = jnp.asarray(b, dtype), None if W is None else jnp.asarray(W, dtype)
-    if b.size > SMALL and system.common is None:
-        quick, before = prepared(system), 1.0
-        for _ in range(again):
-            found = quick_gradients(system, quick, right, start, tol, most)
-            yield found
-            if not float(found.residual) < before / 2:
+    double = dtype == jnp.float64
+    most = most if double else min(most, PATIENCE)
+    if b.size > SMALL and not given.stiff():
+        quick, before = prepared(given, dtype), 1.0
+        for _ in range(1 if double else ROUNDS):
+            found = quick_gradients(given, quick, b, W, tol if double else max(tol, SINGLE * before), most)
+            after = float(found.residual)
+            if not after < max(tol, ROUGH * before):
                 break
-            start, before = found.W, float(found.residual)
-        if dtype == jnp.float32:
+            yield found
+            W, before = found.W, after
+        if not double:
             return
-    start = jnp.zeros_like(right) if start is None else start
-    yield conjugate_gradients(system, preconditioner(system), right, start, tol, most)
+    system, right = system_of(given, dtype), jnp.asarray(b, dtype)
+    start = jnp.zeros_like(right) if W is None else jnp.asarray(W, dtype)
+    yield conjugate_gradients(system, preconditioner(system), right, start, tol if double else max(tol, SINGLE), most)
 
 
 def not_reached(iterations: int, after: float, tol: float) -> RuntimeError:
