@@ -5,7 +5,7 @@ own rows and nothing of others'; the hub knows no row, only their shape.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -160,10 +160,10 @@ def personal_model(static: Static, hyper: Any, inbox: Inbox, private: Tree, own:
 
 @functools.partial(jax.jit, static_argnums=0)
 def mixer_step(
-    static: Static, hyper: Any, message: Tree, mix: Tree, round, here, size, key
+    static: Static, hyper: Any, messages: Sequence[Tree], mix: Tree, round, here, size, key
 ) -> tuple[Inbox, Tree, Mixed]:
-    """What the hub does in a round: the very `mixer.update` of the simulator."""
-    message, here = arrived(message, here)
+    """What the hub does in a round with the messages of all: the very `mixer.update` of the simulator."""
+    message, here = arrived(jax.tree.map(lambda *rows: jnp.stack(rows), *messages), here)
     ages = jnp.zeros(len(size), jnp.int32)
     at_mixer = silo_keys(key, round, jnp.zeros(1, jnp.int32))[0]
     ctx = Ctx(round, here, size, ages, at_mixer, hyper.get("prior"))

@@ -184,11 +184,11 @@ class Hub:
         """The mixer's part, and the new state: on the disk first, then in memory."""
         agreed, held = self.agreed, self.held
         names = agreed.names
-        message = jax.tree.map(lambda *rows: np.stack(rows), *(self.tree_of(name, replies) for name in names))
+        messages = [self.tree_of(name, replies) for name in names]
         here = np.array([name in replies for name in names])
         sizes = np.array([self.sizes.get(name, 0) for name in names], np.int32)
         inbox, mix, mixed = mixer_step(
-            agreed.static, agreed.hyper, message, held.mix, jnp.int32(held.round), here, sizes, agreed.key
+            agreed.static, agreed.hyper, messages, held.mix, jnp.int32(held.round), here, sizes, agreed.key
         )
         counted = {name: held.round if name in replies else held.counted.get(name, 0) for name in names}
         after = Held(inbox, mix, held.round + 1, counted)
