@@ -18,14 +18,26 @@ jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_programs_at_a_time():
+def let_programs_go():
     """Compiled programs are let go before they are too many: each takes some of the memory maps that Linux allows a
     process (65,530), and beyond them compilation ends in a crash."""
-    yield
     maps = Path("/proc/self/maps")
     if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
         jax.clear_caches()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_programs_after_a_module():
+    yield
+    let_programs_go()
+
+
+@pytest.fixture(autouse=True)
+def few_programs_after_a_slow_test(request):
+    """One slow test may leave thousands of maps, and a module has many; after a quick one it is not worth the look."""
+    yield
+    if request.node.get_closest_marker("slow") is not None:
+        let_programs_go()
 
 
 NO_DATA = "CONFRERE_DATA names no folder with the data sets that this needs"
