@@ -31,6 +31,7 @@ class Federation:
         self.hub, self.port = folder / "hub", free_port()
         self.sites = make_sites(folder / "sites", "max_rounds = 100000\n")
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.more: dict[str, dict[str, str]] = {}  # the environment that some processes have beside the usual one
 
     def provision(self) -> None:
         """Request, approve and install, as four hospitals do."""
@@ -47,10 +48,13 @@ class Federation:
         """Start the hub ("hub") or sites."""
         for name in names:
             words = ["hub", "start", self.hub] if name == "hub" else ["site", "start", "--folder", self.sites[name]]
-            place = self.hub if name == "hub" else self.sites[name]
+            place = self.place(name)
             with (place / "start.log").open("ab") as log:
                 self.processes[name] = subprocess.Popen(
-                    [*PROGRAM, *map(str, words)], stdout=log, stderr=log, env={**os.environ, "CI": ""}
+                    [*PROGRAM, *map(str, words)],
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, "CI": "", **self.more.get(name, {})},
                 )
 
     def stop(self) -> None:
@@ -62,6 +66,10 @@ class Federation:
                 process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+    def place(self, name: str) -> Path:
+        """The folder of the hub or of a site."""
+        return self.hub if name == "hub" else self.sites[name]
 
     def approve(self, study: Deployed) -> None:
         for place in self.sites.values():
@@ -104,16 +112,25 @@ class Federation:
         return load_file(found[-1]) if found else None
 
     def job_process(self, name: str) -> int | None:
-        """The process of the job at a site."""
-        mark = f"{self.sites[name]}/kit".encode()
+        """The process of the job at the hub or at a site."""
+        return self.process(name, b"runner_process" if name == "hub" else b"worker_process")
+
+    def engine_process(self, name: str) -> int | None:
+        """The engine's own process at the hub or at a site, whose child the job's is."""
+        return self.process(name, b"server_train" if name == "hub" else b"client_train")
+
+    def process(self, name: str, module: bytes) -> int | None:
+        """The newest process of a module in a folder."""
+        mark = f"{self.place(name)}/kit".encode()
+        found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
                 words = (place / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if any(b"worker_process" in word for word in words) and any(mark in word for word in words):
-                return int(place.name)
-        return None
+            if any(module in word for word in words) and any(mark in word for word in words):
+                found.append(int(place.name))
+        return max(found, default=None)
 
     def kill_job(self, name: str) -> None:
         """kill -9 the job process of a site."""

@@ -111,7 +111,7 @@ def start(folder: HubFolder, json: inputs.Json = False, quiet: inputs.Quiet = Fa
         announce({"host": about.host, "port": about.port}, f"The hub listens on {about.host}:{about.port}", next_step,
                  json, quiet)  # fmt: skip
         try:
-            until_stopped(lambda: (resident.keep(), supervisor.step()))
+            until_stopped(lambda: (resident.keep() and supervisor.forget(), supervisor.step()))
         finally:
             supervisor.close()
             resident.stop()

@@ -8,7 +8,7 @@ state.safetensors, journal.jsonl     see `journal`
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ import jax
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.survey import Plan
 from confrere.deploy.desk import MOST_WORDS, NOT_BEGUN, OPENING_BYTES
-from confrere.deploy.exchange import Errors, Exchange, Replies
-from confrere.deploy.hub import Hub, Stop, never
+from confrere.deploy.exchange import Errors, Exchange, Replies, may_pass
+from confrere.deploy.hub import Absence, Hub, Stop, never
 from confrere.deploy.journal import Journal, Line
 from confrere.deploy.opening import Opening, common_encoding, common_plan, heard, said
 from confrere.deploy.study import Deployed
@@ -27,6 +27,7 @@ from confrere.disk import write_whole
 
 RUN, STUDY = "run.json", "study.toml"
 ASK_AGAIN = 10.0  # seconds between two invitations of sites that are not there yet
+FIRST_WORDS = 60.0  # seconds that a site has at least to read its table and to make ready, however short rounds are
 FACTS = dict[str, Any]
 
 
@@ -44,7 +45,7 @@ class Conduct:
         write_whole(folder / STUDY, study.content)
         self.journal = Journal(folder, study.hash, self.run)
         self.opening = Opening.load(folder)
-        self.invited = -ASK_AGAIN
+        self.next_invitation = 0.0
         self.asked = 0
         self.base = self.journal.first_sequence() + (1 << 31)  # the numbers of questions before round 1
 
@@ -57,8 +58,8 @@ class Conduct:
             except ValueError as problem:  # tables that do not go together
                 self.journal.note("refused", refuses={"hub": [str(problem)]}, sites={})
                 raise Refusal(str(problem)) from problem
-        self.admitted(self.study.names)
-        self.check_company()
+        self.admitted(self.study.names, FIRST_WORDS)
+        self.check_company(set(self.opening.sizes), self.opening.refuses)
         hub = Hub(self.opening.agreed(self.study), self.opening.sizes, self.kept_open, self.journal, self.study.terms)
 
         def each(line: Line) -> None:
@@ -68,21 +69,22 @@ class Conduct:
 
         if not hub.run(self.study.said.study.rounds, each, stop):
             return self.journal.lines()[-1]
-        return hub.finish()
+        return hub.finish(stop)
 
-    def check_company(self) -> None:
-        """Stop if too few take part for any round to count."""
-        assert self.opening is not None
-        table = self.study.said
-        least = max(1, -(-int(table.terms.minimum * len(self.study.names) * 1000) // 1000))
-        if (
-            len(self.opening.sizes) < least
-            or (table.study.user or next(iter(self.opening.sizes))) not in self.opening.sizes
-        ):
-            line = self.journal.note("refused", refuses=self.opening.refuses, sites=dict(self.opening.sizes))
-            raise Refusal("; ".join(f"{site}: {', '.join(why)}" for site, why in line["refuses"].items()))
+    def check_company(self, there: set[str], refuses: Mapping[str, list[str]]) -> None:
+        """Stop if too few take part for any round to count: for now if those who are merely away would be enough."""
+        if self.study.are_enough(there):
+            return
+        why = "; ".join(f"{site}: {', '.join(words)}" for site, words in refuses.items())
+        if self.study.are_enough(there | {site for site, words in refuses.items() if all(map(may_pass, words))}):
+            raise Absence(why)
+        sizes = {} if self.opening is None else dict(self.opening.sizes)
+        self.journal.note("refused", refuses=dict(refuses), sites=sizes)
+        raise Refusal(why)
 
-    def ask(self, kind: str, sites: Mapping[str, FACTS]) -> tuple[dict[str, FACTS], dict[str, list[str]]]:
+    def ask(
+        self, kind: str, sites: Mapping[str, FACTS], patience: float = 0.0
+    ) -> tuple[dict[str, FACTS], dict[str, list[str]]]:
         """A question before round 1: the facts that sites answer, and why others do not."""
         self.asked += 1
         sequence = self.base + self.asked
@@ -90,7 +92,7 @@ class Conduct:
             site: pack(Header(kind, self.study.hash, self.run, 0, site, sequence, facts))
             for site, facts in sites.items()
         }
-        replies, errors = self.plainly(requests, self.study.terms.deadline)
+        replies, errors = self.plainly(requests, max(patience, self.study.terms.deadline))
         found: dict[str, FACTS] = {}
         refuses = {site: [words] for site, words in errors.items()}
         for site, content in replies.items():
@@ -109,14 +111,12 @@ class Conduct:
     def negotiated(self) -> Opening:
         """Ask everybody for its columns, and make the encoding of those who answer."""
         proposal = {"study": self.study.content.decode()}
-        surveys, refuses = self.ask("propose", dict.fromkeys(self.study.names, proposal))
+        surveys, refuses = self.ask("propose", dict.fromkeys(self.study.names, proposal), FIRST_WORDS)
         told = {site: read(Survey, facts.get("survey"), site, refuses) for site, facts in surveys.items()}
         told = {site: message for site, message in told.items() if message is not None}
-        if not told:
-            self.journal.note("refused", refuses=refuses, sites={})
-            raise Refusal("; ".join(f"{site}: {', '.join(why)}" for site, why in refuses.items()))
+        self.check_company(set(told), refuses)
         plan = common_plan(list(told.values()), self.study)
-        answers, more = self.ask("columns", {key: {"plan": said(Plan, plan)} for key in told})
+        answers, more = self.ask("columns", {key: {"plan": said(Plan, plan)} for key in told}, FIRST_WORDS)
         refuses |= more
         kinds = {
             "layout": Layout,
@@ -133,25 +133,27 @@ class Conduct:
             plan, lists.get("classes", []), lists["layout"], lists["everything"], lists["training"], self.study
         )
         sizes = {site: int(facts["rows"]) for site, facts in answers.items() if site not in refuses}
-        opening = Opening(plan, encoding, sizes, refuses)
+        opening = Opening(plan, encoding, sizes, refuses, dict(sizes))
         opening.save(self.folder)
         return opening
 
-    def admitted(self, sites: tuple[str, ...] | list[str]) -> None:
+    def admitted(self, sites: Sequence[str], patience: float = 0.0) -> None:
         """Tell sites to begin; those that refuse, or are not there, take no part for now."""
         assert self.opening is not None
         opening = self.opening
         proposal = {"study": self.study.content.decode()}
         for _ in range(len(self.study.names)):  # whoever leaves changes the others' company
-            there, refuses = self.ask("propose", dict.fromkeys(sites, proposal))
-            company = {**opening.sizes, **dict.fromkeys([s for s in there if s not in opening.sizes], 1)}
+            there, refuses = self.ask("propose", dict.fromkeys(sites, proposal), patience)
+            newcomers = {site: opening.heard_of.get(site, 1) for site in there if site not in opening.sizes}
+            company = {**opening.sizes, **newcomers}
             facts = {**opening.facts(), "sizes": {s: n for s, n in company.items() if s not in refuses}}
-            ready, more = self.ask("begin", dict.fromkeys(there, facts))
+            ready, more = self.ask("begin", dict.fromkeys(there, facts), patience)
             refuses |= more
             left = [site for site in refuses if site in opening.sizes]
             for site in left:
                 opening.sizes.pop(site)
             opening.sizes |= {site: int(found["rows"]) for site, found in ready.items()}
+            opening.heard_of |= opening.sizes
             opening.refuses = {s: why for s, why in (opening.refuses | refuses).items() if s not in opening.sizes}
             if not left:
                 break
@@ -162,12 +164,14 @@ class Conduct:
     def latecomers(self, hub: Hub) -> None:
         """Now and then, invite the sites that are not there; whoever comes takes part from the next round on."""
         away = [name for name in self.study.names if name not in hub.sizes]
-        if not away or self.now() - self.invited < ASK_AGAIN:
+        began = self.now()
+        if not away or began < self.next_invitation:
             return
-        self.invited = self.now()
         self.admitted(away)
         assert self.opening is not None
         hub.sizes |= self.opening.sizes
+        took = self.now() - began  # a deadline, if one of them lets it pass: that must not be most of the time
+        self.next_invitation = began + took + max(ASK_AGAIN, 10 * took)
 
     def kept_open(
         self, requests: Mapping[str, bytes], deadline: float, enough: int | None = None

@@ -4,7 +4,6 @@ What goes wrong is told to the hub in a few fixed words; the details, which may 
 """
 
 import hashlib
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ import jax
 from confrere.core import Tree
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.survey import Plan
+from confrere.deploy.exchange import DISK
 from confrere.deploy.finished import keep_model
 from confrere.deploy.measures import measures
 from confrere.deploy.opening import Opening, heard, said
@@ -25,6 +25,7 @@ from confrere.deploy.site import Site, own_block
 from confrere.deploy.store import Store
 from confrere.deploy.study import Deployed, study_of
 from confrere.deploy.wire import HEADER_BYTES, Header, Refused, pack, read_header, unpack
+from confrere.disk import write_whole
 
 NOT_BEGUN = "not begun"
 WITHDRAWN = "its operator has withdrawn the approval"
@@ -62,7 +63,7 @@ class Desk:
             return complaint(header, "trouble", "a file that it needs is gone; its log says which")
         except OSError as problem:
             log.exception("a file cannot be used")
-            return complaint(header, "trouble", f"its disk: {problem.strerror}")
+            return complaint(header, "trouble", f"{DISK}: {problem.strerror}")
         except Exception:
             log.exception("an error")
             return complaint(header, "trouble", "an error of its own; its log says more")
@@ -84,12 +85,12 @@ class Desk:
         if self.site is None:
             return reply
         path = self.site.store.place / TRAFFIC
-        known = json.loads(path.read_text()) if path.is_file() else 0
-        total = known + len(request) + len(reply)
+        known = path.read_text() if path.is_file() else ""
+        total = int(known or 0) + len(request) + len(reply)
         if total > policy.said.policy.max_bytes:
             raise Refused("not expected", "the bytes of this run are more than this site allows")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(str(total))
+        write_whole(path, str(total), synced=False)
         return reply
 
     def propose(self, policy: Policy, header: Header) -> dict[str, Any]:

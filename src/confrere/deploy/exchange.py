@@ -3,7 +3,8 @@
     exchange({site: bytes}, deadline, enough) -> ({site: bytes}, {site: error})
 
 It returns when everybody has answered or failed, when `enough` have answered, or after `deadline` seconds; whoever has
-not answered by then is among the errors.
+not answered by then is among the errors. A site that is still at work on an earlier request is not asked another: its
+requests would pile up.
 """
 
 import concurrent.futures
@@ -13,7 +14,17 @@ from typing import Protocol
 
 Replies = dict[str, bytes]
 Errors = dict[str, str]
+Pending = dict[str, concurrent.futures.Future[bytes]]
 TIMEOUT = "no answer before the deadline"
+BUSY = "it is still at work on an earlier request"
+UNREACHABLE = "it cannot be reached"
+DISK = "its disk"
+PASSING = (TIMEOUT, BUSY, UNREACHABLE, DISK)
+
+
+def may_pass(words: str) -> bool:
+    """Whether what went wrong at a site may be over soon without anybody's doing anything about the study."""
+    return words.startswith(PASSING)
 
 
 class Exchange(Protocol):
@@ -30,12 +41,19 @@ def gathered(
     requests: Mapping[str, bytes],
     deadline: float,
     enough: int | None = None,
+    before: Pending | None = None,
 ) -> tuple[Replies, Errors]:
-    """An exchange from a function that asks one site and waits: one thread each; what it raises is the site's error."""
-    asked = {pool.submit(ask, site, request, deadline): site for site, request in requests.items()}
+    """An exchange from a function that asks one site and waits: one thread each; what it raises is the site's error.
+
+    `before`: requests of earlier exchanges that sites may still be at work on; it is brought up to date.
+    """
+    earlier: Pending = {site: future for site, future in (before or {}).items() if not future.done()}
+    errors: Errors = {site: BUSY for site in requests if site in earlier}
+    asked = {
+        pool.submit(ask, site, request, deadline): site for site, request in requests.items() if site not in errors
+    }
     ends = time.monotonic() + deadline
     replies: Replies = {}
-    errors: Errors = {}
     pending = set(asked)
     while pending and not (enough is not None and len(replies) >= enough):
         left = ends - time.monotonic()
@@ -48,7 +66,11 @@ def gathered(
                 replies[asked[future]] = future.result()
             else:
                 errors[asked[future]] = str(problem) or type(problem).__name__
-    return replies, errors | {asked[future]: TIMEOUT for future in pending}
+    late = {asked[future]: future for future in pending}
+    if before is not None:
+        before.clear()
+        before |= earlier | late
+    return replies, errors | dict.fromkeys(late, TIMEOUT)
 
 
 class InProcess:
@@ -64,7 +86,7 @@ class InProcess:
         errors: Errors = {}
         for site, request in requests.items():
             if site not in self.answers:
-                errors[site] = f"site {site!r} cannot be reached"
+                errors[site] = UNREACHABLE
             elif enough is not None and len(replies) >= enough:
                 errors[site] = TIMEOUT
             else:

@@ -18,7 +18,7 @@ import numpy as np
 from confrere.core import Mixed, Tree
 from confrere.deploy.agreed import Agreed, mixer_step, zeros
 from confrere.deploy.chronicle import Chronicle
-from confrere.deploy.exchange import TIMEOUT, Errors, Exchange
+from confrere.deploy.exchange import TIMEOUT, Errors, Exchange, may_pass
 from confrere.deploy.inspection import Inspection, Reply, numbers_in
 from confrere.deploy.journal import Held, Journal, Line
 from confrere.deploy.wire import Header, Refused, pack_for_many
@@ -47,6 +47,10 @@ def never() -> None:
 
 class Abandoned(RuntimeError):
     """A round missed its minimum too often; the run can be resumed when more sites are there."""
+
+
+class Absence(Abandoned):
+    """The same, for reasons that may pass by themselves: the run goes on as soon as they have."""
 
 
 class Hub:
@@ -85,7 +89,8 @@ class Hub:
                 progress(line)
             failures = failures + 1 if line["event"] == "abandoned" else 0
             if failures >= self.terms.attempts:
-                raise Abandoned(f"round {self.held.round} was abandoned {failures} times in a row: {line['why']}")
+                kind = Absence if all(map(may_pass, line["errors"].values())) and not line["refused"] else Abandoned
+                raise kind(f"round {self.held.round} was abandoned {failures} times in a row: {line['why']}")
             if failures:
                 self.sleep(self.terms.pause)
         return True
@@ -99,7 +104,9 @@ class Hub:
         wanted = max(1, math.ceil(self.terms.minimum * sum(self.may_take_part())))
         if len(replies) < wanted:
             why = f"{len(replies)} of {len(asked)} answered, fewer than {wanted}"
-            return self.journal.note("abandoned", round=self.held.round, why=why, hash=self.held.digest, **facts)
+            return self.noted_if_possible(
+                self.journal.line("abandoned", round=self.held.round, why=why, hash=self.held.digest, **facts)
+            )
         try:
             return self.mix(replies, facts)
         except OSError as problem:  # a full disk: the state in memory and on the disk is the one before
@@ -202,11 +209,24 @@ class Hub:
         """A site's message, or zeros."""
         return replies[name].tree if name in replies else jax.tree.map(np.asarray, self.blank)
 
-    def finish(self) -> Line:
-        """Send those for whom a model is made what belongs to their finished model, and note what they measured."""
-        whom = [self.agreed.user] if self.agreed.user is not None else [n for n in self.agreed.names if n in self.sizes]
-        began = time.monotonic()
-        replies, errors, refused = self.ask("final", [name for name in whom if name is not None])
+    def finish(self, stop: Stop = never) -> Line:
+        """Send those for whom a model is made what belongs to their finished model, and note what they measured.
+
+        Who is away for a reason that may pass is waited for, as long as for a round.
+        """
+        user, began = self.agreed.user, time.monotonic()
+        whom = [user] if user is not None else [name for name in self.agreed.names if name in self.sizes]
+        replies, errors, refused = self.ask("final", whom)
+        for _ in range(self.terms.attempts):
+            away = [site for site, words in errors.items() if may_pass(words)]
+            if not away or time.monotonic() - began > self.terms.deadline:
+                break
+            if word := stop():
+                return self.journal.note(word, round=self.held.round)
+            self.sleep(self.terms.pause)
+            more, late, wrong = self.ask("final", away)
+            replies, refused = replies | more, refused + wrong
+            errors = {site: words for site, words in errors.items() if site not in away} | late
         return self.journal.note("finished", round=self.held.round - 1, hash=self.held.digest,
                                  **self.told(replies, errors, refused, began))  # fmt: skip
 

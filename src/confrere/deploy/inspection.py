@@ -1,6 +1,6 @@
 """What the hub looks at before it accepts a reply: size, sender, study, run, request, round, shapes, numbers."""
 
-from collections import Counter
+from collections import Counter, deque
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +8,8 @@ import numpy as np
 from confrere.core import Tree
 from confrere.deploy.parcel import Parcel
 from confrere.deploy.wire import Header, Refused, byte_limit, fill, unpack
+
+REMEMBERED = 256  # what answers an older request is late, whether or not it is a copy
 
 
 class Reply(NamedTuple):
@@ -26,7 +28,7 @@ class Inspection:
         self.limit = byte_limit(parcel.on_the_way)
         self.refused: Counter[tuple[str, str]] = Counter()
         self.accepted: set[str] = set()  # sites whose reply to the current request was accepted
-        self.answered: dict[str, set[int]] = {}  # by site, requests whose reply was accepted
+        self.answered: dict[str, deque[int]] = {}  # by site, the last requests whose reply was accepted
         self.expected = Header("round", study, run, 0, "", 0)
 
     def expect(self, kind: str, round: int, sequence: int) -> None:
@@ -44,7 +46,7 @@ class Inspection:
             self.refused[sender, problem.why] += 1
             raise
         self.accepted.add(sender)
-        self.answered.setdefault(sender, set()).add(header.sequence)
+        self.answered.setdefault(sender, deque(maxlen=REMEMBERED)).append(header.sequence)
         return Reply(tree, dict(header.facts), len(content))
 
     def check(self, sender: str, header: Header) -> None:

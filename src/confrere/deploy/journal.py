@@ -7,6 +7,7 @@ journal.jsonl        one line per event: begun, round, abandoned, resumed, finis
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from confrere.disk import write_through, write_whole
 
 STATE, JOURNAL = "state.safetensors", "journal.jsonl"
 EPOCH = 1 << 32  # requests of one start of the hub; no start uses a number of an earlier one
+TAIL = 1 << 14  # bytes at the end of a journal in which its last line is looked for first
 Line = dict[str, Any]
 
 
@@ -62,9 +64,8 @@ class Journal:
 
     def write(self, line: Line) -> None:
         """Write a line, on a line of its own even if the last one was cut off in the middle."""
-        path = self.folder / JOURNAL
-        whole = not path.is_file() or path.stat().st_size == 0 or path.read_bytes()[-1:] == b"\n"
-        write_through(path, ("" if whole else "\n").encode() + json.dumps(line).encode() + b"\n", "ab")
+        whole = tail(self.folder, 1) in (b"", b"\n")
+        write_through(self.folder / JOURNAL, (b"" if whole else b"\n") + json.dumps(line).encode() + b"\n", "ab")
 
     def lines(self) -> list[Line]:
         """All lines; one that was cut off in the middle is passed over."""
@@ -103,11 +104,37 @@ class Journal:
 
 def read_journal(folder: Path) -> list[Line]:
     """The lines of a journal."""
-    found = []
     path = folder / JOURNAL
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+    return parsed(path.read_bytes()) if path.is_file() else []
+
+
+def last_line(folder: Path) -> Line | None:
+    """The last line of a journal, however long the journal is."""
+    size = TAIL
+    while True:
+        content = tail(folder, size)
+        found = parsed(content if len(content) < size else content.partition(b"\n")[2])
+        if found or len(content) < size:
+            return found[-1] if found else None
+        size *= 4
+
+
+def tail(folder: Path, size: int) -> bytes:
+    """The last bytes of a journal: all of it if it has fewer."""
+    path = folder / JOURNAL
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read()
+
+
+def parsed(content: bytes) -> list[Line]:
+    """Lines that are whole."""
+    found = []
+    for line in content.splitlines():
         try:
             found.append(json.loads(line))
-        except json.JSONDecodeError:
+        except ValueError:
             continue
     return found

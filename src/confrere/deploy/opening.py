@@ -52,6 +52,7 @@ class Opening:
     encoding: Encoding
     sizes: dict[str, int] = field(default_factory=dict)  # training rows of the sites that take part
     refuses: dict[str, list[str]] = field(default_factory=dict)  # why others do not
+    heard_of: dict[str, int] = field(default_factory=dict)  # training rows of all that ever said, here or away
 
     def agreed(self, study: Deployed) -> Agreed:
         """What hub and sites compute with."""
@@ -73,7 +74,7 @@ class Opening:
 
     def save(self, folder: Path) -> None:
         """Keep it at the hub."""
-        write_whole(folder / OPENING, json.dumps({**self.facts(), "refuses": self.refuses}))
+        write_whole(folder / OPENING, json.dumps({**self.facts(), "refuses": self.refuses, "heard_of": self.heard_of}))
 
     @classmethod
     def load(cls, folder: Path) -> "Opening | None":
@@ -83,7 +84,7 @@ class Opening:
             return None
         facts = json.loads(path.read_text(encoding="utf-8"))
         found = cls.heard(facts)
-        found.refuses = facts["refuses"]
+        found.refuses, found.heard_of = facts["refuses"], facts["heard_of"]
         return found
 
 

@@ -5,17 +5,22 @@ studies/HASH/            a study and its run (see `conduct`); a file `stop` in i
 ca/, kits/, requests/    certificates (see `engine.kits`)
 """
 
+import contextlib
+import fcntl
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from confrere.deploy.conduct import STUDY
-from confrere.deploy.journal import Journal, Line, read_journal
+from confrere.deploy.journal import Journal, Line, last_line, read_journal
 from confrere.deploy.store import SAFE
 from confrere.deploy.study import Deployed, study_of
 from confrere.disk import write_whole
 
-HUB_FILE, STUDIES, STOP = "hub.json", "studies", "stop"
+HUB_FILE, STUDIES, STOP, LOCK = "hub.json", "studies", "stop", "lock"
+ASKED_AGAIN = "asked again"
 OVER = ("finished", "stopped", "refused", "given up", "failed")
 
 
@@ -50,7 +55,7 @@ def want_study(hub: Path, study: Deployed) -> Path:
     write_whole(folder / STUDY, study.content)
     (folder / STOP).unlink(missing_ok=True)
     if is_over(folder):
-        Journal(folder, study.hash, "").note("asked again")
+        Journal(folder, study.hash, "").note(ASKED_AGAIN)
     return folder
 
 
@@ -80,10 +85,26 @@ def find_study(hub: Path, beginning: str) -> str:
     return found[0]
 
 
+@contextlib.contextmanager
+def alone_in(folder: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Be the only one to run the study in a folder; another one, whose end may be near, is waited for."""
+    ends = time.monotonic() + seconds
+    with (folder / LOCK).open("a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as problem:
+                if time.monotonic() > ends:
+                    raise BlockingIOError(problem.errno, f"another process runs the study in {folder}") from problem
+                time.sleep(0.1)
+        yield  # the lock ends with the file, however this process ends
+
+
 def is_over(folder: Path) -> bool:
     """Whether there is nothing to do for a study until somebody asks again."""
-    lines = read_journal(folder)
-    return bool(lines) and lines[-1]["event"] in OVER
+    line = last_line(folder)
+    return line is not None and line["event"] in OVER
 
 
 def standing(folder: Path) -> dict[str, Any]:

@@ -8,7 +8,8 @@
 
 import hashlib
 import inspect
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -100,6 +101,11 @@ class Deployed(NamedTuple):
         """When a round is over."""
         table = self.said.terms
         return Terms(table.deadline, table.goal, table.minimum, table.attempts, measure=table.measure)
+
+    def are_enough(self, sites: Collection[str]) -> bool:
+        """Whether a round of these sites would count: enough of them, and the site for whom the model is made."""
+        user, minimum = self.said.study.user, self.said.terms.minimum
+        return len(sites) >= max(1, math.ceil(minimum * len(self.names))) and (user is None or user in sites)
 
     @property
     def shows_the_working_model(self) -> bool:

@@ -3,6 +3,7 @@
 job         the files of a job, which holds names of classes and of a study, and no code
 controller  the hub's half inside a job: an exchange over FLARE's auxiliary channel
 executor    a site's half: every request goes to its desk
+orphans     a job process does not outlive its parent
 launcher    the site's own launcher, which starts a job process again that was killed
 kits        certificates and start-up folders, and the site's settings of the engine
 processes   the engine's processes, started and started again

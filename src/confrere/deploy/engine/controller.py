@@ -16,11 +16,12 @@ from nvflare.apis.signal import Signal
 
 from confrere.deploy.conduct import Conduct, Refusal
 from confrere.deploy.engine import HUB
-from confrere.deploy.exchange import TIMEOUT, Errors, Replies, gathered
-from confrere.deploy.hub import Abandoned, Stop
+from confrere.deploy.engine.orphans import end_with_parent
+from confrere.deploy.exchange import TIMEOUT, UNREACHABLE, Errors, Pending, Replies, gathered
+from confrere.deploy.hub import Abandoned, Absence, Stop
 from confrere.deploy.journal import Journal
 from confrere.deploy.revoked import revoked_sites, without_revoked
-from confrere.deploy.stations import STOP, study_folder, wanted_study
+from confrere.deploy.stations import STOP, alone_in, study_folder, wanted_study
 from confrere.deploy.store import SAFE
 
 TOPIC, HELLO, CONTENT = "confrere.request", "confrere.hello", "content"
@@ -34,11 +35,12 @@ class FlareExchange:
     def __init__(self, engine: Any, threads: int = 128):
         self.engine = engine
         self.pool = ThreadPoolExecutor(threads)
+        self.asked: Pending = {}
 
     def __call__(
         self, requests: Mapping[str, bytes], deadline: float, enough: int | None = None
     ) -> tuple[Replies, Errors]:
-        return gathered(self.ask, self.pool, requests, deadline, enough)
+        return gathered(self.ask, self.pool, requests, deadline, enough, self.asked)
 
     def ask(self, site: str, request: bytes, deadline: float, topic: str = TOPIC) -> bytes:
         """Ask one site, and wait."""
@@ -49,7 +51,7 @@ class FlareExchange:
         code = None if reply is None else reply.get_return_code()
         if code == ReturnCode.OK:
             return reply.get(CONTENT, b"")
-        raise ConnectionError(TIMEOUT if code == ReturnCode.TIMEOUT else f"it cannot be reached ({code})")
+        raise ConnectionError(TIMEOUT if code == ReturnCode.TIMEOUT else f"{UNREACHABLE} ({code})")
 
     def ready(self, sites: set[str], seconds: float, stop: Stop) -> set[str]:
         """Wait until the job processes of these sites are there; those that are in the end."""
@@ -87,6 +89,7 @@ class HubController(Controller):
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """All studies of the job."""
+        end_with_parent()
         hub = Path(os.environ[HUB])
         exchange = FlareExchange(fl_ctx.get_engine())
         for hash in self.studies:
@@ -103,18 +106,24 @@ def conduct_one(hub: Path, hash: str, exchange: FlareExchange, stop: Stop) -> No
     """One study, whatever becomes of it: what went wrong is in its journal."""
     study, folder = wanted_study(hub, hash), study_folder(hub, hash)
     exchange.ready(set(study.names), READY_SECONDS, stop)
-    run = Conduct(study, folder, without_revoked(exchange, lambda: revoked_sites(hub)))
+    journal, allowed = Journal(folder, hash, ""), without_revoked(exchange, lambda: revoked_sites(hub))
     try:
-        run.whole(stop=stop)
+        with alone_in(folder):
+            Conduct(study, folder, allowed).whole(stop=stop)
     except Refusal:
         log.info("too few sites take part in %s", hash)
+    except Absence as problem:  # the supervisor tries again
+        note_if_possible(journal, "waiting", str(problem))
+    except OSError as problem:  # a full disk, which may be emptied
+        log.exception("study %s cannot be kept", hash)
+        note_if_possible(journal, "waiting", f"the hub's files: {problem.strerror}")
     except Abandoned as problem:
         if stop() != "interrupted":
-            note_if_possible(run.journal, "given up", str(problem))
+            note_if_possible(journal, "given up", str(problem))
     except Exception as problem:
         log.exception("study %s failed", hash)
         if stop() != "interrupted":
-            note_if_possible(run.journal, "failed", f"{type(problem).__name__}: {problem}")
+            note_if_possible(journal, "failed", f"{type(problem).__name__}: {problem}")
 
 
 def note_if_possible(journal: Journal, event: str, why: str) -> None:

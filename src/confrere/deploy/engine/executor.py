@@ -13,6 +13,7 @@ from nvflare.apis.signal import Signal
 
 from confrere.deploy.engine import SITE
 from confrere.deploy.engine.controller import CONTENT, HELLO, TOPIC
+from confrere.deploy.engine.orphans import end_with_parent
 
 
 class SiteExecutor(Executor):
@@ -24,6 +25,7 @@ class SiteExecutor(Executor):
             return
         from confrere.deploy.desk import Desk
 
+        end_with_parent()
         desk = Desk(Path(os.environ[SITE]))
 
         def answer(topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:

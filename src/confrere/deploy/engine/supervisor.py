@@ -14,13 +14,15 @@ from typing import Any
 
 from confrere.deploy.engine.job import write_job
 from confrere.deploy.engine.kits import ADMIN, ALIVE_SECONDS, kit_of
-from confrere.deploy.journal import read_journal
+from confrere.deploy.exchange import UNREACHABLE
+from confrere.deploy.journal import STATE, Journal, last_line
 from confrere.deploy.revoked import revoked_sites
-from confrere.deploy.stations import STOP, is_over, known_studies, study_folder, wanted_study
+from confrere.deploy.stations import ASKED_AGAIN, STOP, is_over, known_studies, study_folder, wanted_study
+from confrere.deploy.study import Deployed
 
-UNREACHABLE = "it cannot be reached"
-SETTLED = 6.0  # seconds for which a connected site may be out of reach: its launcher may be at work
-AGAIN = 60.0  # seconds before a job is submitted anew for the sake of the same sites
+SETTLED = 8.0  # seconds for which a connected site may be out of reach: its launcher may be at work
+GATHERED = 4.0  # seconds without a newcomer after which a job starts without those who are not there
+AGAIN, RARELY = 10.0, 300.0  # seconds before the same is tried again: at first, and at most
 RUNNING = ("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")
 log = logging.getLogger("confrere.supervisor")
 
@@ -36,7 +38,8 @@ class Supervisor:
         self.members: frozenset[str] = frozenset()
         self.revoked = frozenset(revoked_sites(self.hub))  # as far as the engine was told
         self.lost_since: dict[str, float] = {}
-        self.retried: dict[str, float] = {}
+        self.there, self.there_since = frozenset[str](), 0.0
+        self.again = Patience(now)
 
     def step(self) -> None:
         """Look once, and do what is to be done."""
@@ -55,10 +58,17 @@ class Supervisor:
                 self.session.close()
         self.session = None
 
+    def forget(self) -> None:
+        """The engine's process was started anew: whatever it says of jobs before, none runs."""
+        self.job = None
+        self.close()
+
     def look(self) -> None:
         """One job at a time: submit, watch, submit again."""
         self.shut_out()
         there = connected(self.session) - self.revoked
+        if there != self.there:
+            self.there, self.there_since = frozenset(there), self.now()
         if self.job is not None and not self.runs():
             self.job = None
         if self.job is not None:
@@ -85,20 +95,17 @@ class Supervisor:
 
     def should_restart(self, study: str, there: set[str]) -> bool:
         """Whether a site is connected that is not, or no longer, in the job."""
-        if there - self.members and self.may_retry(there - self.members):
+        if there - self.members and self.gathered(study) and self.again.may_try(there - self.members):
             return True
-        lines = read_journal(study_folder(self.hub, study))
-        errors = lines[-1].get("errors", {}) if lines else {}
-        lost = {site for site, words in errors.items() if words.startswith(UNREACHABLE) and site in there}
+        line = last_line(study_folder(self.hub, study)) or {}
+        lost = {site for site, words in line.get("errors", {}).items() if words.startswith(UNREACHABLE)} & there
         self.lost_since = {site: self.lost_since.get(site, self.now()) for site in lost}
         long = {site for site, since in self.lost_since.items() if self.now() - since > SETTLED}
-        return bool(long) and self.may_retry(long)
+        return bool(long) and self.again.may_try(long)
 
-    def may_retry(self, sites: set[str]) -> bool:
-        """Not for the same sites again and again."""
-        fresh = {site for site in sites if self.now() - self.retried.get(site, -AGAIN) >= AGAIN}
-        self.retried |= dict.fromkeys(fresh, self.now())
-        return bool(fresh)
+    def gathered(self, study: str) -> bool:
+        """Whether all sites of a study are there, or nobody new has come for a while."""
+        return self.there >= set(wanted_study(self.hub, study).names) or self.now() - self.there_since > GATHERED
 
     def end_job(self) -> None:
         """Stop the job; the run's state is on the disk."""
@@ -116,12 +123,16 @@ class Supervisor:
         waiting: list[str] = []
         sites: set[str] = set()
         for hash in known_studies(self.hub):
-            folder = study_folder(self.hub, hash)
-            here = there & set(wanted_study(self.hub, hash).names)
-            if here and not is_over(folder) and not (folder / STOP).exists():
+            folder, study = study_folder(self.hub, hash), wanted_study(self.hub, hash)
+            if is_over(folder) or (folder / STOP).exists():
+                continue
+            here = there & set(study.names)
+            if not study.are_enough(here):
+                note_absence(folder, study, here)
+            elif self.gathered(hash):
                 waiting.append(hash)
                 sites |= here
-        if waiting:
+        if waiting and self.again.may_try({progress_of(study_folder(self.hub, waiting[0]))}):
             self.submit(waiting, sorted(sites))
 
     def submit(self, studies: list[str], sites: list[str]) -> None:
@@ -131,6 +142,39 @@ class Supervisor:
         self.job = self.session.submit_job(str(write_job(place, studies, sites)))
         self.studies, self.members = studies, frozenset(sites)
         log.info("job %s with %s", self.job, ", ".join(sites))
+
+
+class Patience:
+    """What was tried in vain is tried again, more and more rarely."""
+
+    def __init__(self, now: Callable[[], float]):
+        self.now = now
+        self.tried: dict[str, tuple[float, float]] = {}  # when, and how long to wait from then on
+
+    def may_try(self, things: set[str]) -> bool:
+        """Whether it is time to try any of these again; if so, it counts as tried."""
+        now = self.now()
+        self.tried = {thing: (at, wait) for thing, (at, wait) in self.tried.items() if now - at < 2 * RARELY}
+        due = {thing for thing in things if thing not in self.tried or now >= sum(self.tried[thing])}
+        for thing in due:
+            self.tried[thing] = (now, min(RARELY, 2 * self.tried[thing][1]) if thing in self.tried else AGAIN)
+        return bool(due)
+
+
+def progress_of(folder: Path) -> str:
+    """A study and how far it is: another one after every round, and when it is asked for again."""
+    line, state = last_line(folder), folder / STATE
+    asked = line["time"] if line is not None and line["event"] == ASKED_AGAIN else 0
+    return f"{folder.name} {state.stat().st_mtime_ns if state.is_file() else 0} {asked}"
+
+
+def note_absence(folder: Path, study: Deployed, here: set[str]) -> None:
+    """Say once in the journal for whom is waited."""
+    line = last_line(folder)
+    away = ", ".join(sorted(set(study.names) - here))
+    why = f"not connected, but needed for the minimum of sites: {away}"
+    if line is None or line.get("why") != why:
+        Journal(folder, study.hash, "").note("waiting", why=why)
 
 
 def session(hub: Path) -> Any:
