@@ -1,12 +1,13 @@
 """A federation struck by faults at random, measured: when each was noticed, and how long it took to get over it.
 
-python bench/faults.py [faults] [seed]
+python bench/faults.py [faults] [seed] [seconds]
 
 It writes faults.json and faults.md beside itself. The campaign is that of tests/test_deploy_faults.py: a hub and four
 sites on this machine, each with processes of its own, over mutual TLS on NVIDIA FLARE.
 """
 
 import json
+import math
 import os
 import sys
 import tempfile
@@ -78,10 +79,10 @@ certificate is not valid. Written by `python bench/faults.py`.
 """
 
 
-def main(faults: int = 50, seed: int = 1) -> None:
+def main(faults: int = 50, seed: int = 1, seconds: float = math.inf) -> None:
     """Measure, and write it down."""
     with tempfile.TemporaryDirectory() as folder:
-        told = campaign(Path(folder), faults, seed, say=lambda outcome: print(outcome, flush=True))
+        told = campaign(Path(folder), faults, seed, seconds, say=lambda outcome: print(outcome, flush=True))
     found = measured(told)
     (HERE / "faults.json").write_text(json.dumps(found, indent=1) + "\n")
     (HERE / "faults.md").write_text(page(found))

@@ -5,6 +5,7 @@ and how long it lasts are drawn from a seed. A study that ends is followed by an
 each is then replayed in the simulator with those who took part in each round.
 """
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from tests.faults import HUB, Follower, Frail, Outcome, Strike, run_fault, wait_
 from tests.federation import PATIENCE
 from tests.hospitals import SITES, study, tables
 
-ROUNDS = 3000
+ROUNDS = 600
 
 
 class Kind(NamedTuple):
@@ -83,19 +84,21 @@ def struck_study(seed: int) -> Deployed:
     return study_of(f"{text}measure = false\n".encode())
 
 
-def campaign(folder: Path, count: int, seed: int, say: Callable[[Outcome], Any] = lambda outcome: None) -> Told:
-    """Strike a federation so many times, a late joiner and a site that leaves not counted."""
+def campaign(
+    folder: Path, count: int, seed: int, seconds: float = math.inf, say: Callable[[Outcome], Any] = lambda outcome: None
+) -> Told:
+    """Strike a federation so many times, a late joiner and a site that leaves not counted; none after `seconds`."""
     dice = random.Random(seed)
-    federation = Frail(folder, "max_rounds = 100000\n")
+    federation = Frail(folder)
     federation.provision()
     studies: list[Deployed] = []
     outcomes: list[Outcome] = []
     try:
         federation.start(HUB, *SITES[:-1])
-        left = drawn(federation, dice, count)
-        while left or not studies:
+        left, ends = drawn(federation, dice, count), time.monotonic() + seconds
+        while (left and time.monotonic() < ends) or not studies:
             studies.append(struck_study(seed * 1000 + len(studies)))
-            outcomes += struck(federation, studies[-1], left, dice, late=len(studies) == 1, say=say)
+            outcomes += struck(federation, studies[-1], left, dice, len(studies) == 1, ends, say)
         studies.append(struck_study(seed * 1000 + len(studies)))
         outcomes.append(left_for_good(federation, studies[-1], dice.choice(SITES)))
         say(outcomes[-1])
@@ -106,7 +109,7 @@ def campaign(folder: Path, count: int, seed: int, say: Callable[[Outcome], Any] 
 
 def struck(
     federation: Frail, asked: Deployed, left: list[tuple[str, str, float]], dice: random.Random, late: bool,
-    say: Callable[[Outcome], Any],
+    ends: float, say: Callable[[Outcome], Any],
 ) -> list[Outcome]:  # fmt: skip
     """One study, and the faults that happen while it runs; those are taken from the list."""
     federation.approve(asked)
@@ -123,7 +126,7 @@ def struck(
         say(found[-1])
     else:
         assert wait_for(lambda: whole_again(follower, 0), PATIENCE) is not None, federation.logs()
-    while left and not over(follower):
+    while left and time.monotonic() < ends and not over(follower):
         time.sleep(dice.uniform(0, 2))
         kind, victim, lasts = left.pop()
         found.append(run_fault(federation, follower, kind, KINDS[kind].strike, victim, lasts))
