@@ -25,7 +25,7 @@ from tests.faults import HUB, Follower, Frail, Outcome, Strike, run_fault, wait_
 from tests.federation import PATIENCE
 from tests.hospitals import SITES, study, tables
 
-ROUNDS = 600
+ROUNDS = 2000
 
 
 class Kind(NamedTuple):

@@ -23,6 +23,7 @@ from confrere.deploy.inspection import Inspection, Reply, numbers_in
 from confrere.deploy.journal import Held, Journal, Line
 from confrere.deploy.wire import Header, Refused, pack_for_many
 
+LAST_WORDS = 60.0  # seconds that a site has at least to finish
 MOST_SKIPPED = 16  # rounds for which a site that let a deadline pass is not asked, at most
 
 
@@ -139,7 +140,7 @@ class Hub:
         self.inspection.expect(kind, self.held.round, self.sequence)
         requests = self.requests(kind, sites)
         goal = self.terms.goal if kind == "round" else None
-        arrived, errors = self.exchange(requests, self.terms.deadline, goal)
+        arrived, errors = self.exchange(requests, self.patience(kind), goal)
         replies: dict[str, Reply] = {}
         refused: list[dict[str, str]] = []
         for site, content in arrived.items():
@@ -168,6 +169,10 @@ class Hub:
             names, per_silo = self.agreed.names, self.agreed.algorithm.mixer.per_silo
             facts["chronicle"] = Chronicle.of(journal.lines(), names, names.index(site), per_silo).told()
         return Header(kind, journal.study, journal.run, held.round, site, self.sequence, facts)
+
+    def patience(self, kind: str) -> float:
+        """Seconds for an answer: at the end a site measures and writes its model, however short rounds are."""
+        return self.terms.deadline if kind == "round" else max(self.terms.deadline, LAST_WORDS)
 
     def suspect(self, replies: Mapping[str, Reply], errors: Errors) -> None:
         """Remember who let the deadline pass, and ask them more and more rarely until they answer."""
@@ -212,14 +217,14 @@ class Hub:
     def finish(self, stop: Stop = never) -> Line:
         """Send those for whom a model is made what belongs to their finished model, and note what they measured.
 
-        Who is away for a reason that may pass is waited for, as long as for a round.
+        Who is away for a reason that may pass is waited for: a minute, or the deadline of a round if that is longer.
         """
         user, began = self.agreed.user, time.monotonic()
         whom = [user] if user is not None else [name for name in self.agreed.names if name in self.sizes]
         replies, errors, refused = self.ask("final", whom)
         for _ in range(self.terms.attempts):
             away = [site for site, words in errors.items() if may_pass(words)]
-            if not away or time.monotonic() - began > self.terms.deadline:
+            if not away or time.monotonic() - began > self.patience("final"):
                 break
             if word := stop():
                 return self.journal.note(word, round=self.held.round)
