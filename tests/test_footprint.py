@@ -255,8 +255,8 @@ def small_run(tmp_path_factory):
     asked = {
         "data": {"path": "titanic"},
         "study": {
-            "users": ["36+"], "algorithms": ["fedavg", "local"], "seeds": 3, "rounds": 20, "grid": {"lr": [0.3]},
-            "budget": "bytes=4kB", "compress": "bits=8",
+            "users": ["36+"], "algorithms": ["fedavg", "local", "ridge_local"], "seeds": 3, "rounds": 20,
+            "grid": {"lr": [0.3]}, "budget": "bytes=4kB", "compress": "bits=8",
         },
     }  # fmt: skip
     return folder, summary(run(Config.model_validate(asked), folder))
@@ -274,6 +274,9 @@ def test_a_comparison_keeps_to_its_budget_and_its_folder_tells_what_it_cost(smal
     assert fedavg["per_megabyte"]["mean"] == pytest.approx(fedavg["value"]["mean"] / fedavg["bytes_total"] * 1e6)
     assert fedavg["per_megabyte"]["low"] < fedavg["per_megabyte"]["mean"] < fedavg["per_megabyte"]["high"]
     assert prices["local"]["per_megabyte"] is None
+    alike = prices["ridge_local"]["value"]  # one split, and nothing is drawn: no interval, not one of no width
+    assert (alike["se"], alike["low"], alike["high"]) == (0, None, None)
+    assert any("all seeds have one split" in words for words in found["words"])
     assert fedavg["cpu_seconds"] > 0
     assert fedavg["operations"]["unknown"] == 0
     products = 2 * 2 * 4 * 100 * 8 * fedavg["rounds"]  # at least 100 of every silo's rows, 8 columns, there and back
@@ -286,6 +289,8 @@ def test_the_table_and_the_picture_of_a_run(small_run, tmp_path):
     assert done.exit_code == 0, done.output
     assert "accuracy" in done.output
     assert "Bytes are exact" in done.output
+    assert "all seeds have one split" in done.output
+    assert "(no interval)" in " ".join(done.output.replace("│", " ").split())
     assert "Operations are those of training once" in done.output
     assert (tmp_path / "p.png").stat().st_size > 5000
 

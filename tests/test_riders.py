@@ -9,7 +9,7 @@ import confrere as cf
 from confrere.insight.credit.riders import RIDES, earnings
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "rewards.md"
-USER, SEEDS = "0-35 a", range(6)
+USER, SEEDS = "0-35 a", range(12)
 RECIPES = {
     "fedsgd": lambda: cf.fedsgd(lr=1.0),
     "weight_erosion": lambda: cf.weight_erosion(user=USER, lr=1.0, p_d=0.02),
@@ -34,3 +34,14 @@ def test_riders_earn_what_the_page_says(recipe):
         print(f"| {recipe} | {riding} | {cells} |")
         for v, said in zip(shares, printed(recipe, riding), strict=True):
             assert v.mean() == pytest.approx(said, abs=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lr", "fooled"), [(1.0, True), (0.1, False)])
+def test_silence_is_paid_where_a_recipe_trains_too_long_and_not_where_its_rate_suits_the_rows(lr, fooled):
+    draw = lambda seed: cf.data.heart_disease().split(test=0.5, seed=seed)  # noqa: E731
+    found = earnings(draw, "cleveland", lambda: cf.fedsgd(lr=lr), SEEDS, ["noise", "echo"])
+    said = {"noise": (12, 9, 17), "echo": (9, 21, 44)}
+    for riding, percent in said.items():
+        shares = [100 * found[riding][scheme].mean() for scheme in ("influence", "shapley", "sure")]
+        assert shares == pytest.approx(percent if fooled else (0, 0, 0), abs=2 if fooled else 0.5), riding

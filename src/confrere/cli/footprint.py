@@ -70,7 +70,7 @@ def show(found: object, quiet: bool) -> None:
     for heading, some in (("bytes of one run", range(1, work)), ("work of one run", range(work, len(titles)))):
         if not some:
             continue
-        shown = Table(title=f"What was reached, and the {heading} (95 % intervals over splits)")
+        shown = Table(title=f"What was reached, and the {heading} (95 % intervals)")
         shown.add_column("", no_wrap=True)
         for k in some:
             shown.add_column(titles[k], justify="right")

@@ -3,7 +3,14 @@
 from confrere.answers.answer import Answer
 from confrere.data.silos import Silos
 from confrere.insight.credit import Ledger, rewards
-from confrere.insight.credit.tables import credit_in_words, payment_cell, rank_cell, weight_title, with_interval
+from confrere.insight.credit.tables import (
+    by_chance,
+    credit_in_words,
+    payment_cell,
+    rank_cell,
+    weight_title,
+    with_interval,
+)
 from confrere.report import figures, html
 from confrere.report.contents import Credit, Credited, Estimate
 from confrere.report.figures import Row
@@ -36,7 +43,9 @@ def of_ledger(ledger: Ledger) -> Credit:
         "Influence: how much more the user would lose a row without the silo. Shapley: what it adds, averaged over "
         f"all orders of joining. Both on {found.judged}; 95 % intervals: {found.resampled}. Ndoye: rank of how well "
         "the silo's own model carries over, and its transfer loss. Rows, rounds, weights and bytes are counted, and "
-        "have no interval; nor have shares by them. sure: by Shapley, to those whose whole interval is above 0."
+        "have no interval; nor have shares by them. Shares by influence and Shapley leave out what chance may explain: "
+        "of a value of one standard error nothing is paid, of two three quarters. sure: by Shapley's value, to those "
+        "whose whole interval is above 0."
     )
     return Credit(lines, (credit_title(ledger), *credit_in_words(ledger)), small, weight_title(ledger))
 
@@ -46,7 +55,7 @@ def credit_title(ledger: Ledger) -> str:
     paid = {name: ledger.paid(name) for name in ledger.others}
     best = max(paid, key=lambda name: paid[name])
     if paid[best] <= 0:
-        return f"Nobody: on these rows {ledger.names[ledger.user]} would do as well by itself."
+        return f"Nobody, as far as these rows tell{by_chance(ledger, 'shapley') or ': nobody seemed to help'}."
     sure = ledger.shapley.value.low[ledger.names.index(best)] > 0
     return f"{best} most of all{'' if sure else ', though chance may explain it'}."
 

@@ -285,9 +285,7 @@ def spent(contents: Contents) -> str:
     found = contents.footprint
     if found is None:
         return ""
-    title = (
-        "What one run of each algorithm costs, and what it reached, mean over all users (95 % intervals over splits)"
-    )
+    title = "What one run of each algorithm costs, and what it reached, mean over all users (95 % intervals)"
     rows = [[algorithm_title(name), *cells] for name, *cells in found.rows]
     return html.table(title, list(found.titles), rows) + html.listed(found.words)
 

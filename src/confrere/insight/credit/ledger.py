@@ -10,7 +10,7 @@ import numpy as np
 
 from confrere.data.silo import place_of
 from confrere.insight.credit.schemes import MEANINGS, Payout, Scheme, estimated, rank_points, settled
-from confrere.insight.credit.shapley import Shapley
+from confrere.insight.credit.shapley import Shapley, Worth
 from confrere.selection.selection import Selection, finite
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Ledger:
         return float(self.payouts[scheme].amounts[place_of(self.names, silo)])
 
     def left(self, scheme: Scheme) -> float:
-        """What a scheme leaves of the budget: all of it where nobody earned anything, else nothing (but rounding)."""
+        """What a scheme leaves of the budget: all of it where nobody earned anything, else what chance may explain."""
         return max(0.0, self.budget - math.fsum(self.payouts[scheme].amounts))
 
     def account(self, silo: int | str) -> dict[str, Any]:
@@ -129,13 +129,15 @@ def made_ledger(
         "rows": settled(only(rows), budget),
         "weight": settled(only(run.weight), budget),
         "ndoye": settled(only(rank_points(ndoye.scores, ndoye.lower_is_better)), budget),
-        "influence": estimated(np.where(new, influence.values, 0.0), only_rows(influence.draws, new), budget),
-        "shapley": estimated(np.where(new, value.values, 0.0), only_rows(value.draws, new), budget),
-        "sure": estimated(np.where(shown, value.values, 0.0), only_rows(value.draws, shown), budget),
+        "influence": by_worth(influence, new, budget, less_chance=True),
+        "shapley": by_worth(value, new, budget, less_chance=True),
+        "sure": by_worth(value, shown, budget, less_chance=False),
     }
     return Ledger(names, user, budget, rows, run, ndoye, found, payouts)
 
 
-def only_rows(draws: np.ndarray, here: np.ndarray) -> np.ndarray:
-    """Draws [n, B] of those who took part, 0 for the rest."""
-    return np.where(here[:, None], draws, 0.0)
+def by_worth(worth: Worth, here: np.ndarray, budget: float, less_chance: bool) -> Payout:
+    """What is paid for worth to those who are in it [n]; the rest have no share."""
+    draws = np.where(here[:, None], worth.draws, 0.0)
+    errors = draws.std(axis=1) if less_chance else None
+    return estimated(np.where(here, worth.values, 0.0), draws, budget, errors)

@@ -147,7 +147,10 @@ def credit_in_words(ledger: "Ledger", scheme: Scheme = "shapley") -> list[str]:
     paid = sorted(ledger.others, key=lambda n: -ledger.paid(n, scheme))
     earning = [n for n in paid if ledger.paid(n, scheme) > 0]
     if not earning:
-        return [*said, f"By {scheme} nobody earns anything: the budget of {ledger.budget:g} is kept."]
+        return [
+            *said,
+            f"By {scheme} nobody earns anything{by_chance(ledger, scheme)}: the budget of {ledger.budget:g} is kept.",
+        ]
     shares = ", ".join(f"{n} {payment_cell(ledger, scheme, ledger.names.index(n))}" for n in earning)
     said.append(f"By {scheme}, of a budget of {ledger.budget:g}: {shares}.")
     nothing = [n for n in paid if n not in earning]
@@ -159,4 +162,12 @@ def credit_in_words(ledger: "Ledger", scheme: Scheme = "shapley") -> list[str]:
         unsure = [n for n in earning if n not in sure]
         if unsure:
             said.append(f"Chance may explain what {', '.join(unsure)} earned: the interval of the value reaches 0.")
+        said.append(f"{money(ledger.left(scheme), ledger.budget)} is kept, for what chance may explain of the values.")
     return said
+
+
+def by_chance(ledger: "Ledger", scheme: Scheme) -> str:
+    """Whether silos that earn nothing seemed to help, in words."""
+    worth = ledger.shapley.influence if scheme == "influence" else ledger.shapley.value
+    seemed = scheme in ("influence", "shapley", "sure") and any(v > 0 for v in worth.values.tolist())
+    return ", as chance may explain all that was found" if seemed else ""

@@ -3,7 +3,8 @@
 Bytes are those of one run of an algorithm for one user, exact. Processor seconds are those of the whole comparison, on
 this machine, compilation included; of one run they are the seconds of the algorithm over the number of its experiments
 (those that tune it are runs like any other). Accuracy per megabyte and per gram divide the mean over splits by a
-number, and so do the ends of its 95 % interval. An algorithm that sends nothing has no accuracy per megabyte.
+number, and so do the ends of its 95 % interval, if it has one. An algorithm that sends nothing has no accuracy per
+megabyte.
 """
 
 from collections.abc import Mapping
@@ -95,7 +96,7 @@ def compared(
     energy = energy_of(seconds, measured_by(done), watts, country) if done else None
     known = counted or {}
     prices = tuple(price(result, name, metric, work.get(name), energy, known.get(name)) for name in result.algorithms)
-    words = (*in_words(journal, energy), *operations_in_words(prices))
+    words = (intervals_in_words(result), *in_words(journal, energy), *operations_in_words(prices))
     return RunFootprint(metric, prices, energy, words, result)
 
 
@@ -124,7 +125,7 @@ def price(
     counted: Operations | None,
 ) -> Price:
     """What one algorithm reached and costs."""
-    found = interval(result.values(name, ALL, metric, "last"), result.test_per_train(name, ALL))
+    found = over_seeds(result, name, metric)
     cells = result.of(name, ALL)
     rounds = cells[0].partners.shape[1]
     each, total = (max(getattr(c, of) for c in cells) * rounds for of in ("bytes_each", "bytes_total"))
@@ -137,11 +138,30 @@ def price(
     )  # fmt: skip
 
 
+def over_seeds(result: StudyResult, name: str, metric: str) -> Interval:
+    """What an algorithm reached, with its interval; where all seeds gave one number there is none, not one of no width.
+
+    That is so where nothing is left to chance: the test rows came with the data, and training draws nothing.
+    """
+    found = interval(result.values(name, ALL, metric, "last"), result.test_per_train(name, ALL))
+    return found._replace(low=None, high=None) if found.se == 0 else found
+
+
 def per(value: Interval, amount: float) -> Interval | None:
     """A mean and its interval over an exact number; None where that is 0."""
     if not amount > 0:
         return None
     return Interval(*(None if v is None else float(np.divide(v, amount)) for v in value))  # type: ignore[arg-type]
+
+
+def intervals_in_words(result: StudyResult) -> str:
+    """What intervals are over."""
+    if result.config["intervals"] == "resplit":
+        return "Intervals are over random splits, and widened, as splits share rows."
+    return (
+        "The test rows came with the data, so that all seeds have one split: intervals tell how much the training "
+        "varies from seed to seed, not what other rows would give, and where it does not vary there is none."
+    )
 
 
 def in_words(journal: list[dict[str, Any]], energy: Energy | None) -> list[str]:
@@ -205,11 +225,15 @@ def table(found: RunFootprint) -> tuple[list[str], list[list[str]]]:
 
 
 def shown(value: Interval | None) -> str:
-    """A value with its interval, where it has one."""
+    """A value with its interval, or that it has none.
+
+    >>> shown(Interval(0.8, 0.1, 0.6, 1.0)), shown(Interval(0.8, None, None, None)), shown(None)
+    ('0.8 (0.6 to 1)', '0.8 (no interval)', '–')
+    """
     if value is None:
         return "–"
-    ends = "" if value.low is None or value.high is None else f" ({number(value.low)} to {number(value.high)})"
-    return f"{number(value.mean)}{ends}"
+    none = value.low is None or value.high is None
+    return f"{number(value.mean)} ({'no interval' if none else f'{number(value.low)} to {number(value.high)}'})"
 
 
 def counted_in_words(found: Operations | None) -> str:
