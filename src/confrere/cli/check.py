@@ -6,6 +6,7 @@ import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json
+from confrere.cli.reading import Reading, with_reading
 from confrere.plural import plural
 
 FEWEST = 3
@@ -23,21 +24,12 @@ def checked_least(least: int) -> int:
     return least
 
 
+@with_reading
 def check(
     data: inputs.DataOrStudy,
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
+    reading: Reading,
     user: Annotated[str | None, typer.Option(help="The silo that is yours: all is shown of it.")] = None,
     least: Annotated[int, typer.Option("--min-group", help=MIN_GROUP, callback=checked_least)] = 5,
-    only: inputs.Only = None,
-    exclude: inputs.Exclude = None,
-    features: inputs.Features = None,
-    drop: inputs.Drop = None,
-    categorical: inputs.Categorical = None,
-    missing: inputs.Missing = None,
-    scale: inputs.Scale = "shared",
-    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
-    task: inputs.Task = None,
     json: inputs.Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="The tables alone, without what to mend.")] = False,
 ) -> None:
@@ -50,9 +42,7 @@ def check(
         from confrere.data.choose import check_user
         from confrere.data.overview import overview
 
-        choice = inputs.choice_of(
-            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
-        )  # fmt: skip
+        choice = reading.choice(data)
         silos = inputs.silos_of(data, choice)
         if user is not None:
             check_user(user, silos.names, choice)

@@ -7,16 +7,17 @@ import typer
 
 from confrere.cli import inputs, processes
 from confrere.cli.common import for_people, print_json, progress_bar, start_jax
+from confrere.cli.reading import Label, Reading, SiloColumn, with_reading
 from confrere.plural import plural
 
 Report = Annotated[bool, typer.Option("--report/--no-report", help="Write report.html into the folder of the run.")]
 Out = Annotated[Path, typer.Option(help="The folder for the run; a new one.")]
 
 
+@with_reading
 def compare(
     data: inputs.Data,
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
+    reading: Reading,
     user: Annotated[list[str] | None, typer.Option(help="For whom: silos by name, or all.")] = None,
     algorithms: Annotated[
         list[str] | None,
@@ -30,15 +31,6 @@ def compare(
     model: inputs.ModelName = "linear",
     budget: inputs.Budget = None,
     compress: inputs.Compress = None,
-    only: inputs.Only = None,
-    exclude: inputs.Exclude = None,
-    features: inputs.Features = None,
-    drop: inputs.Drop = None,
-    categorical: inputs.Categorical = None,
-    missing: inputs.Missing = None,
-    scale: inputs.Scale = "shared",
-    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
-    task: inputs.Task = None,
     report: Report = True,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
@@ -52,15 +44,9 @@ def compare(
         from confrere.runs.config import Config, checked
 
         given: dict[str, Any] = {
-            "data": {
-                "path": data[0] if len(data) == 1 else data, "label": label, "silo": silo,
-                "silos": list(inputs.apart(only)), "exclude": list(inputs.apart(exclude)),
-                "features": list(inputs.apart(features)), "drop": list(inputs.apart(drop)),
-                "categorical": list(inputs.apart(categorical)), "missing": inputs.gone(missing), "scale": scale,
-                "task": task, "min_level": min_level,
-            },
+            "data": reading.part(data),
             "study": {"model": model, "seeds": seeds, "budget": budget, "compress": compress},
-        }  # fmt: skip
+        }
         users, named = inputs.apart(user), inputs.known_algorithms(algorithms)
         if users and users != ("all",):
             given["study"]["users"] = list(users)
@@ -116,8 +102,8 @@ def resume(
 def init(
     file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml"),
     data: Annotated[str, typer.Option(help="The data it names.")] = "titanic",
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
+    label: Label = None,
+    silo: SiloColumn = None,
     json: inputs.Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Write the file and say nothing.")] = False,
 ) -> None:

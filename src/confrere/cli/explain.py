@@ -7,16 +7,19 @@ import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, start_jax, status
+from confrere.cli.reading import Reading, with_reading
 from confrere.cli.report import is_model
 
 MOST_FEATURES = 10  # in a table; --json has all
 
 
+@with_reading
 def explain(
     source: Annotated[
         list[str],
         typer.Argument(help="The folder of a saved model or of a run; or data, as for train.", show_default=False),
     ],
+    reading: Reading,
     user: Annotated[
         str | None, typer.Option(help="The silo whose model it is (of a saved model it is known).", show_default=False)
     ] = None,
@@ -30,17 +33,6 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
-    only: inputs.Only = None,
-    exclude: inputs.Exclude = None,
-    features: inputs.Features = None,
-    drop: inputs.Drop = None,
-    categorical: inputs.Categorical = None,
-    missing: inputs.Missing = None,
-    scale: inputs.Scale = "shared",
-    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
-    task: inputs.Task = None,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -59,9 +51,7 @@ def explain(
                 if len(source) == 1 and is_run(Path(source[0])):
                     answer, silos, formulas = of_run(Path(source[0]), user)
                 else:
-                    choice = inputs.choice_of(
-                        source, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
-                    )
+                    choice = reading.choice(source)
                     answer, silos, formulas = of_data(source, choice, user)
                 found = told(answer, silos, inputs.apart(about), guesses, formulas)
         if json:

@@ -9,18 +9,19 @@ import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, start_jax, status
+from confrere.cli.reading import Reading, with_reading
 
 
+@with_reading
 def feedback(
     data: inputs.DataOrStudy,
+    reading: Reading,
     user: Annotated[
         str | None,
         typer.Option(
             help="Your own silo: the feedback is for it alone. A table of one site needs no name.", show_default=False
         ),
     ] = None,
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
     ranges: Annotated[
         Path | None,
         typer.Option(help="A TOML file with possible values by column.", show_default=False),
@@ -31,15 +32,6 @@ def feedback(
         typer.Option(min=0.0, help="Noise in what other silos tell, in typical rows: it blurs, no more."),
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Of folds, resampling and noise.")] = 0,
-    only: inputs.Only = None,
-    exclude: inputs.Exclude = None,
-    features: inputs.Features = None,
-    drop: inputs.Drop = None,
-    categorical: inputs.Categorical = None,
-    missing: inputs.Missing = None,
-    scale: inputs.Scale = "shared",
-    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
-    task: inputs.Task = None,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -48,9 +40,7 @@ def feedback(
     Nothing is written, and no row leaves its silo. What is said of single rows is for the silo that they belong to.
     """
     with for_people():
-        choice = inputs.choice_of(
-            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
-        )
+        choice = reading.choice(data)
         choice = replace(choice, one_site=user in (None, Path(data[0]).stem))
         silos = inputs.silos_of(data, choice)
         user = known_user(user, silos.names, choice)

@@ -6,16 +6,17 @@ import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, start_jax, status
+from confrere.cli.reading import Reading, with_reading
 
 Method = Literal["ndoye", "influence", "gradients", "discrepancy", "all"]
 EVERY = ("ndoye", "influence", "gradients")
 
 
+@with_reading
 def select(
     data: inputs.DataOrStudy,
+    reading: Reading,
     user: Annotated[str, typer.Option(help="The silo for which a model is to be made.", show_default=False)],
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
     method: Annotated[
         Method,
         typer.Option(
@@ -27,15 +28,6 @@ def select(
         list[str] | None, typer.Option(help="Silos that did not answer; written as for --silos.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="Of folds and resampling.")] = 0,
-    only: inputs.Only = None,
-    exclude: inputs.Exclude = None,
-    features: inputs.Features = None,
-    drop: inputs.Drop = None,
-    categorical: inputs.Categorical = None,
-    missing: inputs.Missing = None,
-    scale: inputs.Scale = "shared",
-    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
-    task: inputs.Task = None,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -44,9 +36,7 @@ def select(
     Nothing is trained. To follow the advice, name the silos to `confrere train` with --silos or --exclude.
     """
     with for_people():
-        choice = inputs.choice_of(
-            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
-        )
+        choice = reading.choice(data)
         from confrere.data.choose import check_user
 
         silos = inputs.silos_of(data, choice)

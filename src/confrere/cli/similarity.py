@@ -7,10 +7,13 @@ import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, start_jax, status
+from confrere.cli.reading import Reading, with_reading
 
 
+@with_reading
 def similarity(
     data: inputs.DataOrStudy,
+    reading: Reading,
     user: Annotated[
         str | None, typer.Option(help="Say in words who is like this silo, and in what sense.", show_default=False)
     ] = None,
@@ -29,17 +32,6 @@ def similarity(
     resamples: Annotated[int, typer.Option(min=0, help="Draws behind intervals, ellipses and groups; 0: none.")] = 100,
     min_group: Annotated[int, typer.Option(min=1, help="Of what fewer rows have, nothing is told.")] = 5,
     seed: Annotated[int, typer.Option(help="Of folds and resampling.")] = 0,
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
-    only: inputs.Only = None,
-    exclude: inputs.Exclude = None,
-    features: inputs.Features = None,
-    drop: inputs.Drop = None,
-    categorical: inputs.Categorical = None,
-    missing: inputs.Missing = None,
-    scale: inputs.Scale = "shared",
-    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
-    task: inputs.Task = None,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
 ) -> None:
@@ -49,9 +41,7 @@ def similarity(
     """
     with for_people():
         kind = kind_of(out)
-        choice = inputs.choice_of(
-            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
-        )
+        choice = reading.choice(data)
         from confrere.data.choose import check_user
 
         silos = inputs.silos_of(data, choice)

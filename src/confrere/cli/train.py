@@ -8,14 +8,15 @@ import typer
 from confrere.algorithm_names import AlgorithmName
 from confrere.cli import inputs
 from confrere.cli.common import console, for_people, print_json, progress_bar, start_jax
+from confrere.cli.reading import Reading, with_reading
 
 
+@with_reading
 def train(
     data: inputs.DataOrStudy,
+    reading: Reading,
     user: Annotated[str, typer.Option(help="The silo for which the model is made.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder for the model.", show_default=False)],
-    label: inputs.Label = None,
-    silo: inputs.SiloColumn = None,
     algorithm: Annotated[AlgorithmName, typer.Option(help="auto, or an algorithm by its name.")] = "auto",
     model: inputs.ModelName = "linear",
     budget: inputs.Budget = None,
@@ -59,15 +60,6 @@ def train(
     ] = 0.0,
     test: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows kept for testing.")] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the split, and of what is random in training.")] = 0,
-    only: inputs.Only = None,
-    exclude: inputs.Exclude = None,
-    features: inputs.Features = None,
-    drop: inputs.Drop = None,
-    categorical: inputs.Categorical = None,
-    missing: inputs.Missing = None,
-    scale: inputs.Scale = "shared",
-    min_level: inputs.MinLevel = inputs.MIN_LEVEL,
-    task: inputs.Task = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder.")] = False,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
@@ -77,9 +69,7 @@ def train(
     A quarter of every silo's rows is kept for testing; --test 0 trains on all of them.
     """
     with for_people():
-        choice = inputs.choice_of(
-            data, label, silo, only, exclude, features, drop, categorical, missing, scale, task, min_level
-        )
+        choice = reading.choice(data)
         from confrere.data.choose import check_user
         from confrere.saved.folder import check_target
 
