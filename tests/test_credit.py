@@ -222,6 +222,7 @@ def test_a_ledger_has_what_was_counted_and_what_it_was_worth(ledger):
     assert account["paid"]["shapley"]["amount"] == 0
     assert account["paid"]["equal"]["low"] is None  # counts have no interval
     assert account["paid"]["shapley"]["high"] is not None
+    assert account["paid"]["sure"]["high"] is None  # intervals have chosen whom it pays
 
 
 def test_schemes_that_pay_for_counts_and_ranks_pay_the_whole_budget_and_the_user_nothing(ledger):

@@ -45,7 +45,7 @@ def of_ledger(ledger: Ledger) -> Credit:
         "the silo's own model carries over, and its transfer loss. Rows, rounds, weights and bytes are counted, and "
         "have no interval; nor have shares by them. Shares by influence and Shapley leave out what chance may explain: "
         "of a value of one standard error nothing is paid, of two three quarters. sure: by Shapley's value, to those "
-        "whose whole interval is above 0."
+        "whose whole interval is above 0, and so without an interval of its own."
     )
     return Credit(lines, (credit_title(ledger), *credit_in_words(ledger)), small, weight_title(ledger))
 

@@ -255,7 +255,9 @@ def sureness(contents: Contents, hospital: Hospital) -> str:
     models = list(next(iter(sure.scores.values())))
     cells = [[metric_of(m).title, *(amount(m, sure.scores[m][name]) for name in models)] for m in sure.scores]
     scores = html.table(
-        f"On the {sure.test_rows} test rows of {hospital.name} in {contents.split}", ["", *models], cells
+        f"On the {sure.test_rows} test rows of {hospital.name} in {contents.split}; measured once, no intervals",
+        ["", *models],
+        cells,
     )
     return html.listed((*sure.words, rows)) + f'<div class="plots">{picture}{scores}</div>'
 

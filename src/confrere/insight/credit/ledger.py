@@ -129,15 +129,14 @@ def made_ledger(
         "rows": settled(only(rows), budget),
         "weight": settled(only(run.weight), budget),
         "ndoye": settled(only(rank_points(ndoye.scores, ndoye.lower_is_better)), budget),
-        "influence": by_worth(influence, new, budget, less_chance=True),
-        "shapley": by_worth(value, new, budget, less_chance=True),
-        "sure": by_worth(value, shown, budget, less_chance=False),
+        "influence": by_worth(influence, new, budget),
+        "shapley": by_worth(value, new, budget),
+        "sure": settled(np.where(shown, value.values, 0.0), budget),
     }
     return Ledger(names, user, budget, rows, run, ndoye, found, payouts)
 
 
-def by_worth(worth: Worth, here: np.ndarray, budget: float, less_chance: bool) -> Payout:
-    """What is paid for worth to those who are in it [n]; the rest have no share."""
+def by_worth(worth: Worth, here: np.ndarray, budget: float) -> Payout:
+    """What is paid for worth, less what chance may explain, to those who are in it [n]; the rest have no share."""
     draws = np.where(here[:, None], worth.draws, 0.0)
-    errors = draws.std(axis=1) if less_chance else None
-    return estimated(np.where(here, worth.values, 0.0), draws, budget, errors)
+    return estimated(np.where(here, worth.values, 0.0), draws, budget, draws.std(axis=1))

@@ -106,12 +106,12 @@ def rank_points(scores: np.ndarray, lower_is_better: bool) -> np.ndarray:
 
 
 def settled(points: np.ndarray, budget: float) -> Payout:
-    """What a scheme pays whose points are counts, or ranks, without an interval."""
+    """What a scheme pays without an interval: for counts or ranks, or to those whom intervals have chosen already."""
     nothing = np.full(len(points), np.nan)
     return Payout(shared_out(points, budget), nothing, nothing.copy())
 
 
-def estimated(points: np.ndarray, draws: np.ndarray, budget: float, errors: np.ndarray | None = None) -> Payout:
-    """What a scheme pays whose points are estimates, with draws [n, B] of them; with errors [n], less chance."""
+def estimated(points: np.ndarray, draws: np.ndarray, budget: float, errors: np.ndarray) -> Payout:
+    """What a scheme pays whose points are estimates, with draws [n, B] of them, less what chance may explain."""
     low, high = percentiles(shared_out(draws.T, budget, errors).T)
     return Payout(shared_out(points, budget, errors), low, high)

@@ -94,9 +94,9 @@ def payment_table(ledger: "Ledger", schemes: tuple[Scheme, ...] | None = None) -
     """What every scheme pays every silo."""
     chosen = tuple(ledger.payouts) if schemes is None else schemes
     meant = "; ".join(f"{s}: {MEANINGS[s]}" for s in chosen)
-    known = any(s in ("influence", "shapley", "sure") for s in chosen)
-    ends = "95 % intervals in brackets; the other schemes pay for counts or ranks, and have none." if known else ""
-    ends = ends or "Counts and ranks have no interval."
+    known = any(s in ("influence", "shapley") for s in chosen)
+    none = "have no interval: they pay for counts or ranks, or (sure) to those whom intervals have chosen already."
+    ends = f"95 % intervals in brackets; the other schemes {none}" if known else f"Such schemes {none}"
     table = columns(
         Table(
             title=Text(f"A budget of {ledger.budget:g}, shared out by {ledger.names[ledger.user]}"),

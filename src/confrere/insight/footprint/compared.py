@@ -96,7 +96,7 @@ def compared(
     energy = energy_of(seconds, measured_by(done), watts, country) if done else None
     known = counted or {}
     prices = tuple(price(result, name, metric, work.get(name), energy, known.get(name)) for name in result.algorithms)
-    words = (intervals_in_words(result), *in_words(journal, energy), *operations_in_words(prices))
+    words = (*in_words(journal, energy), intervals_in_words(result), *operations_in_words(prices))
     return RunFootprint(metric, prices, energy, words, result)
 
 
