@@ -1,6 +1,8 @@
 """A whole study over bytes: from tables and approvals to models that stay at their sites."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -9,7 +11,8 @@ from typer.testing import CliRunner
 
 from confrere.cli.app import app
 from confrere.cli.deploy import watch
-from confrere.deploy.conduct import Refusal
+from confrere.deploy.chronicle import Chronicle
+from confrere.deploy.conduct import Conduct, Refusal
 from confrere.deploy.desk import Desk, complaint
 from confrere.deploy.exchange import InProcess
 from confrere.deploy.journal import read_journal
@@ -399,6 +402,73 @@ def test_a_site_that_is_revoked_is_asked_for_nothing_from_then_on(places, tmp_pa
     assert {line["errors"]["elm"] for line in lines[4:]} == {"the hub has revoked it"}
     assert len(asked_of) > 5
     assert not any("elm" in sites for sites in asked_of)
+
+
+LIES = {
+    "no rows": lambda facts: {key: value for key, value in facts.items() if key != "rows"},
+    "rows beyond counting": lambda facts: {**facts, "rows": 2**40},
+    "rows in words": lambda facts: {**facts, "rows": "many"},
+    "a refusal that is no list": lambda facts: {"refuses": 5},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_site_that_answers_nonsense_before_round_one_takes_no_part_and_the_others_go_on(lie, places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    desks = {name: Desk(place).answer for name, place in places.items()}
+
+    def lying(request: bytes) -> bytes:
+        header = read_header(desks["elm"](request))
+        return pack(replace(header, facts=LIES[lie](header.facts) if header.kind == "begin" else header.facts))
+
+    run = Conduct(asked, tmp_path / "hub", InProcess({**desks, "elm": lying}))
+    assert run.whole()["event"] == "finished"
+    assert set(run.opening.sizes) == {"ash", "birch", "cedar"}
+    assert set(run.opening.refuses) == {"elm"}
+
+
+def test_what_is_no_bytes_costs_a_site_its_round_and_the_others_nothing(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    desks = {name: Desk(place).answer for name, place in places.items()}
+
+    def lying(request: bytes) -> Any:
+        return 5 if read_header(request).kind == "round" else desks["elm"](request)
+
+    run = Conduct(asked, tmp_path / "hub", InProcess({**desks, "elm": lying}))
+    assert run.whole()["event"] == "finished"
+    rounds = [line for line in run.journal.lines() if line["event"] == "round"]
+    assert {tuple(line["answered"]) for line in rounds} == {("ash", "birch", "cedar")}
+    assert {(entry["site"], entry["why"]) for line in rounds for entry in line["refused"]} == {("elm", "unreadable")}
+
+
+FINE = {"rounds": 2, "abandoned": 1, "answered": {"ash": 2}, "weights": {"ash": [1.0, 0.5]}}
+
+
+def test_a_chronicle_is_heard_as_it_was_told():
+    assert Chronicle.heard(FINE) == Chronicle(2, 1, {"ash": 2}, {"ash": (1.0, 0.5)})
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"rounds": float("inf")},
+        {"rounds": -1},
+        {"answered": {"ash": -5}},
+        {"weights": {"ash": [10**400]}},
+        {"answered": 3},
+    ],
+)
+def test_a_chronicle_that_cannot_be_counts_as_not_told(nonsense):
+    assert Chronicle.heard({**FINE, **nonsense}) == Chronicle()
+
+
+@pytest.mark.parametrize("weights", [{"ash": []}, {"ash": [1.0], "elm": []}, {"ash": [float("nan")]}])
+def test_weights_that_cannot_be_leave_no_shares(weights):
+    heard = Chronicle.heard({**FINE, "weights": weights})
+    assert heard.rounds == 2
+    assert heard.shares == {}
 
 
 def test_what_a_site_says_of_its_troubles_is_short(places):

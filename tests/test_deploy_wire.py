@@ -160,6 +160,19 @@ def test_a_wrong_message_is_refused_counted_and_named_and_changes_nothing(why, h
     assert apart.held.digest == hub.held.digest  # as if the site had been silent
 
 
+def test_metrics_that_are_no_numbers_are_dropped_and_the_round_counts(hub):
+    metrics = {"loss": 0.5, "huge": 10**400, "large": 2**70, "words": "0.5", "truth": True}
+
+    def exchange(requests, deadline, enough=None):
+        replies = {name: hub.sites[name].answer(request) for name, request in requests.items()}
+        return {**replies, "elm": changed(replies["elm"], facts={"metrics": metrics})}, {}
+
+    hub.exchange = exchange
+    line = hub.one_round()
+    assert line["event"] == "round"
+    assert line["metrics"] == {"elm": {"loss": 0.5, "large": 2.0**70}}
+
+
 def test_another_number_type_is_a_wrong_shape(hub):
     why, said = answers_to(
         hub, lambda content: changed(content, lambda a: {k: v.astype(np.float16) for k, v in a.items()})

@@ -40,9 +40,12 @@ class Chronicle(NamedTuple):
             answered = {str(site): int(count) for site, count in facts["answered"].items()}
             weights = {str(site): tuple(map(float, row)) for site, row in facts["weights"].items()}
             found = cls(int(facts["rounds"]), int(facts["abandoned"]), answered, weights)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             return cls()
-        fits = len({len(row) for row in weights.values()}) <= 1 and np.isfinite([*weights.values()] or [0.0]).all()
+        if min(found.rounds, found.abandoned, *answered.values()) < 0:
+            return cls()
+        rows = list(weights.values())
+        fits = len({len(row) for row in rows}) == 1 and rows[0] and np.isfinite(rows).all()
         return found if fits else found._replace(weights={})
 
     def told(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from confrere.disk import write_whole
 RUN, STUDY = "run.json", "study.toml"
 ASK_AGAIN = 10.0  # seconds between two invitations of sites that are not there yet
 FIRST_WORDS = 60.0  # seconds that a site has at least to read its table and to make ready, however short rounds are
+MOST_ROWS = 2**31 - 1  # what the mixer counts with
 FACTS = dict[str, Any]
 
 
@@ -100,10 +101,11 @@ class Conduct:
                 header, _ = unpack(content, OPENING_BYTES)
                 if (header.kind, header.silo, header.sequence) != (kind, site, sequence):
                     raise Refused("forged", words_of(header) or "its answer is not to what it was asked")
-                if header.facts.get("refuses"):
-                    refuses[site] = [str(words)[:MOST_WORDS] for words in header.facts["refuses"]]
+                if against := header.facts.get("refuses"):
+                    every = against if isinstance(against, list) else [against]
+                    refuses[site] = [str(words)[:MOST_WORDS] for words in every]
                 else:
-                    found[site] = dict(header.facts)
+                    found[site] = dict(header.facts) if kind == "propose" else with_rows(header.facts)
             except Refused as problem:
                 refuses[site] = [str(problem)]
         return found, refuses
@@ -132,7 +134,7 @@ class Conduct:
         encoding = common_encoding(
             plan, lists.get("classes", []), lists["layout"], lists["everything"], lists["training"], self.study
         )
-        sizes = {site: int(facts["rows"]) for site, facts in answers.items() if site not in refuses}
+        sizes = {site: facts["rows"] for site, facts in answers.items() if site not in refuses}
         opening = Opening(plan, encoding, sizes, refuses, dict(sizes))
         opening.save(self.folder)
         return opening
@@ -152,7 +154,7 @@ class Conduct:
             left = [site for site in refuses if site in opening.sizes]
             for site in left:
                 opening.sizes.pop(site)
-            opening.sizes |= {site: int(found["rows"]) for site, found in ready.items()}
+            opening.sizes |= {site: found["rows"] for site, found in ready.items()}
             opening.heard_of |= opening.sizes
             opening.refuses = {s: why for s, why in (opening.refuses | refuses).items() if s not in opening.sizes}
             if not left:
@@ -188,6 +190,14 @@ class Conduct:
             replies |= again
             troubles = {site: words for site, words in troubles.items() if site not in again} | late | more
         return replies, errors | troubles
+
+
+def with_rows(facts: Mapping[str, Any]) -> FACTS:
+    """Facts that must say how many rows a site has; any other answer is refused, before anybody counts with it."""
+    rows = facts.get("rows")
+    if not isinstance(rows, int) or isinstance(rows, bool) or not 0 <= rows <= MOST_ROWS:
+        raise Refused("unreadable", "it does not say how many rows it has")
+    return dict(facts)
 
 
 def read(kind: Any, plain: Any, site: str, refuses: dict[str, list[str]]) -> Any:

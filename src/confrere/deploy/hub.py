@@ -154,20 +154,21 @@ class Hub:
     def requests(self, kind: str, sites: list[str]) -> dict[str, bytes]:
         """What sites are sent; an inbox that is the same for many is put into bytes once."""
         groups: dict[tuple[int, ...], tuple[Tree, list[Header]]] = {}
+        lines = self.journal.lines() if kind == "final" else []
         for site in sites:
             inbox = self.agreed.sent_to(self.held.inbox, self.agreed.names.index(site))
             same = tuple(map(id, jax.tree.leaves(inbox)))
-            groups.setdefault(same, (inbox, []))[1].append(self.header(kind, site))
+            groups.setdefault(same, (inbox, []))[1].append(self.header(kind, site, lines))
         made = [pack_for_many(headers, inbox) for inbox, headers in groups.values()]
         return {site: request for part in made for site, request in part.items()}
 
-    def header(self, kind: str, site: str) -> Header:
-        """What a request says beside its arrays."""
+    def header(self, kind: str, site: str, lines: list[Line]) -> Header:
+        """What a request says beside its arrays; the last one tells of the rounds, from the journal's lines."""
         held, journal = self.held, self.journal
         facts: dict[str, Any] = {"counted": held.counted.get(site, 0), "measure": self.terms.measure}
         if kind == "final":
             names, per_silo = self.agreed.names, self.agreed.algorithm.mixer.per_silo
-            facts["chronicle"] = Chronicle.of(journal.lines(), names, names.index(site), per_silo).told()
+            facts["chronicle"] = Chronicle.of(lines, names, names.index(site), per_silo).told()
         return Header(kind, journal.study, journal.run, held.round, site, self.sequence, facts)
 
     def patience(self, kind: str) -> float:

@@ -1,9 +1,8 @@
 """What the hub looks at before it accepts a reply: size, sender, study, run, request, round, shapes, numbers."""
 
+import sys
 from collections import Counter, deque
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from confrere.core import Tree
 from confrere.deploy.parcel import Parcel
@@ -75,8 +74,13 @@ def numbers_in(facts: Any) -> dict[str, float]:
     """Metrics that a site sent, if they are numbers; anything else is dropped."""
     if not isinstance(facts, dict):
         return {}
-    return {
-        str(name)[:40]: float(value)
-        for name, value in facts.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-    }
+    return {str(name)[:40]: float(value) for name, value in facts.items() if is_number(value)}
+
+
+def is_number(value: Any) -> bool:
+    """Whether something out of JSON is a number that a float can hold.
+
+    >>> [is_number(value) for value in (2, 0.5, True, "2", float("inf"), 10**400)]
+    [True, True, False, False, False, False]
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

@@ -102,8 +102,7 @@ def unpack(content: Any, limit: int) -> tuple[Header, dict[str, np.ndarray]]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    if not isinstance(content, bytes):
-        raise Refused("unreadable", f"a message must be bytes, not {type(content).__name__}")
+    check_bytes(content)
     if len(content) > limit:
         raise Refused("too large", f"the message has {len(content):,} bytes, more than the {limit:,} that are allowed")
     header = read_header(content)
@@ -113,8 +112,15 @@ def unpack(content: Any, limit: int) -> tuple[Header, dict[str, np.ndarray]]:
         raise Refused("unreadable", f"the message is no safetensors: {problem}") from problem
 
 
-def read_header(content: bytes) -> Header:
+def check_bytes(content: Any) -> None:
+    """Refuse what an engine may bring in place of bytes."""
+    if not isinstance(content, bytes):
+        raise Refused("unreadable", f"a message must be bytes, not {type(content).__name__}")
+
+
+def read_header(content: Any) -> Header:
     """The header of a message."""
+    check_bytes(content)
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > min(HEADER_BYTES, len(content) - 8):
         raise Refused("unreadable", "the message has no header, or one that is too long")

@@ -98,7 +98,7 @@ def hub_approve(hub: Path, request_zip: Path) -> tuple[str, Path]:
         raise KitError(f"{name} was revoked: choose another name, or let it in again (confrere hub revoke --undo)")
     place = hub / "requests"
     place.mkdir(exist_ok=True)
-    copy = place / request_zip.name
+    copy = place / f"{name}.request.zip"  # whatever it was called on its way
     shutil.copyfile(request_zip, copy)
     return name, approve(hub, copy)
 
