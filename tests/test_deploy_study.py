@@ -296,6 +296,8 @@ def test_a_site_fetches_its_model_with_a_report_made_from_its_own_rows_alone(pla
     assert ("ridge_local", "log_loss") in scores
     assert hospital.notes == ()
     assert hospital.cost.sent[-1].numbers == {"cedar": 10 * 14}  # two scores of six features and an intercept
+    assert hospital.cost.sent[-1].what == "numbers of its messages in 10 rounds of weight_erosion that counted"
+    assert "was sent as well, and is not in these numbers" in hospital.cost.words[1]
 
 
 def test_no_site_can_fetch_anothers_finished_model(places, tmp_path):

@@ -63,7 +63,7 @@ def keep_model(
 
 
 def left_the_site(study: Deployed, opening: Opening, rows: OwnRows, chronicle: Chronicle) -> list[Shared]:
-    """What left this site for the study: before round 1, and in its rounds."""
+    """What left this site for the study: before round 1, and in the rounds that counted, of which the hub tells."""
     classes = rows.classes(opening.plan)
     said: list[messages.Message] = [rows.survey(), rows.layout(opening.plan), *rows.summaries(opening.plan)]
     found = [
@@ -73,7 +73,7 @@ def left_the_site(study: Deployed, opening: Opening, rows: OwnRows, chronicle: C
     count = chronicle.answered.get(rows.name, 0)
     if not count:
         return found
-    what = f"numbers of its messages in {plural(count, 'round')} of {study.said.study.algorithm}"
+    what = f"numbers of its messages in {plural(count, 'round')} of {study.said.study.algorithm} that counted"
     return [*found, Shared(rows.name, what, numbers * count, "to learn together")]
 
 
