@@ -14,7 +14,7 @@ from confrere.cli.deploy import watch
 from confrere.deploy.chronicle import Chronicle
 from confrere.deploy.conduct import Conduct, Refusal
 from confrere.deploy.desk import Desk, complaint
-from confrere.deploy.exchange import InProcess
+from confrere.deploy.exchange import UNREACHABLE, InProcess, may_pass
 from confrere.deploy.journal import read_journal
 from confrere.deploy.policy import PolicyTable, read_policy
 from confrere.deploy.report import CHANGED, site_contents
@@ -443,6 +443,22 @@ def test_what_is_no_bytes_costs_a_site_its_round_and_the_others_nothing(places, 
     rounds = [line for line in run.journal.lines() if line["event"] == "round"]
     assert {tuple(line["answered"]) for line in rounds} == {("ash", "birch", "cedar")}
     assert {(entry["site"], entry["why"]) for line in rounds for entry in line["refused"]} == {("elm", "unreadable")}
+
+
+def test_a_site_that_says_that_it_cannot_be_reached_is_not_taken_for_one_that_is_away(places, tmp_path):
+    asked = study()
+    approve(places, asked)
+    desks = {name: Desk(place).answer for name, place in places.items()}
+
+    def lying(request: bytes) -> bytes:
+        header = read_header(request)
+        return complaint(header, "trouble", UNREACHABLE) if header.kind == "round" else desks["elm"](request)
+
+    run = Conduct(asked, tmp_path / "hub", InProcess({**desks, "elm": lying}))
+    run.whole()
+    told = {line["errors"]["elm"] for line in run.journal.lines() if line["event"] == "round"}
+    assert told == {f"it says: {UNREACHABLE}"}
+    assert not any(map(may_pass, told))
 
 
 FINE = {"rounds": 2, "abandoned": 1, "answered": {"ash": 2}, "weights": {"ash": [1.0, 0.5]}}

@@ -16,13 +16,14 @@ import jax
 
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.survey import Plan
-from confrere.deploy.desk import MOST_WORDS, NOT_BEGUN, OPENING_BYTES
+from confrere.deploy.desk import NOT_BEGUN, OPENING_BYTES
 from confrere.deploy.exchange import Errors, Exchange, Replies, may_pass
 from confrere.deploy.hub import Absence, Hub, Stop, never
 from confrere.deploy.journal import Journal, Line
 from confrere.deploy.opening import Opening, common_encoding, common_plan, heard, said
 from confrere.deploy.study import Deployed
-from confrere.deploy.wire import Header, Refused, pack, read_header, unpack
+from confrere.deploy.troubles import apart, in_its_words, words_of
+from confrere.deploy.wire import Header, Refused, pack, unpack
 from confrere.disk import write_whole
 
 RUN, STUDY = "run.json", "study.toml"
@@ -103,7 +104,7 @@ class Conduct:
                     raise Refused("forged", words_of(header) or "its answer is not to what it was asked")
                 if against := header.facts.get("refuses"):
                     every = against if isinstance(against, list) else [against]
-                    refuses[site] = [str(words)[:MOST_WORDS] for words in every]
+                    refuses[site] = [in_its_words(words) for words in every]
                 else:
                     found[site] = dict(header.facts) if kind == "propose" else with_rows(header.facts)
             except Refused as problem:
@@ -210,32 +211,6 @@ def read(kind: Any, plain: Any, site: str, refuses: dict[str, list[str]]) -> Any
     except Refused as problem:
         refuses[site] = [str(problem)]
         return None
-
-
-def apart(replies: Replies) -> tuple[Replies, Errors]:
-    """Answers, and replies that say that something went wrong."""
-    good: Replies = {}
-    troubles: Errors = {}
-    for site, content in replies.items():
-        words = trouble_in(content)
-        if words is None:
-            good[site] = content
-        else:
-            troubles[site] = words
-    return good, troubles
-
-
-def trouble_in(content: bytes) -> str | None:
-    """What went wrong at a site, if that is what its reply says."""
-    try:
-        return words_of(read_header(content))
-    except Refused:
-        return None  # whoever looks at it next will refuse it
-
-
-def words_of(header: Header) -> str | None:
-    """The words of a reply that says that something went wrong."""
-    return str(header.facts.get("said", "an error"))[:MOST_WORDS] if header.kind == "error" else None
 
 
 def run_in(folder: Path) -> str:

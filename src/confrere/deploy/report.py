@@ -163,7 +163,7 @@ def cost_of(found: Finished) -> Cost:
         "No row of data left this site. What did leave it is listed below; what left the others is not known here, but "
         "it is of the same kind.",
         f"{found.site} sent {own} numbers or words for {algorithm_title(found.study.said.study.algorithm)}, and the "
-        "metrics that its policy allows. Rounds are those in which the hub says that its message counted: one that came "
-        "late, or in a round that was abandoned, was sent as well, and is not in these numbers.",
+        "metrics that its policy allows. Rounds are those in which the hub says that its message counted: one that "
+        "came late, or in a round that was abandoned, was sent as well, and is not in these numbers.",
     )
     return Cost(sent, (), said)
