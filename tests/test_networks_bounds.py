@@ -229,3 +229,11 @@ def test_a_factor_of_one_needs_for_ever():
         bounds.iterations_needed(1.0, 0.1, 1.0)
     assert bounds.iterations_needed(0.05, 0.1, 0.5) == 0
     assert bounds.iterations_needed(1.0, 0.1, 0.0) == 1
+
+
+def test_where_there_is_no_bound_it_is_said():
+    with pytest.raises(ValueError, match="smallest eigenvalue of X'X/m is 0, so that there is no bound"):
+        bounds.regression_bound(np.zeros((2, 1)), np.ones(2))
+    for tol in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="tol must be above 0"):
+            bounds.iterations_needed(distance=1.0, tol=tol, factor=0.5)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from confrere.networks.bounds.coupled import positive
+
 
 def regression_error(X: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Prop. 2.1 made exact: least squares on y = X w + noise errs by -Q^-1 e/2, with e = -(2/m) X'noise.
@@ -24,7 +26,7 @@ def regression_bound(X: np.ndarray, noise: np.ndarray) -> float:
     0.25
     """
     m = len(noise)
-    smallest = np.linalg.eigvalsh(X.T @ X / m)[0]
+    smallest = positive(np.linalg.eigvalsh(X.T @ X / m)[0], "the smallest eigenvalue of X'X/m")
     return float(np.square(2 / m * X.T @ noise).sum() / (4 * smallest**2))
 
 

@@ -43,6 +43,8 @@ def iterations_needed(distance: float, tol: float, factor: float) -> int:
     """
     if not 0 <= factor < 1:
         raise ValueError(f"a contraction factor of {factor:g} does not lead to the minimum: it must be below 1")
+    if not tol > 0:
+        raise ValueError(f"tol must be above 0, not {tol:g}: no number of steps leaves nothing of a distance")
     if distance <= tol:
         return 0
     return 1 if factor == 0 else math.ceil(math.log(distance / tol) / math.log(1 / factor))
