@@ -157,7 +157,7 @@ def test_check_says_what_was_made_of_every_column(capsys):
 def test_check_says_that_a_user_is_excluded(tmp_path, capsys):
     weighed(40).write_csv(tmp_path / "p.csv")
     with pytest.raises(typer.Exit):
-        check([str(tmp_path / "p.csv")], "ill", "clinic", user="a", exclude=["a"])
+        check(data=[str(tmp_path / "p.csv")], label="ill", silo="clinic", user="a", exclude=["a"])
     assert "silo 'a' is excluded, and can be no user then: take it out of exclude" in capsys.readouterr().err
 
 
@@ -241,10 +241,10 @@ def test_train_states_what_was_overridden(folder):
 
 def test_train_refuses_a_network_where_there_is_none(tmp_path, capsys):
     with pytest.raises(typer.Exit):
-        train(["titanic"], "36+", tmp_path / "never", algorithm="ridge_local", model="mlp")
+        train(data=["titanic"], user="36+", out=tmp_path / "never", algorithm="ridge_local", model="mlp")
     assert "--algorithm ridge_local is for linear models only" in capsys.readouterr().err
     with pytest.raises(typer.Exit):
-        train(["titanic"], "36+", tmp_path / "never", model="mlp", prevalence=0.4)
+        train(data=["titanic"], user="36+", out=tmp_path / "never", model="mlp", prevalence=0.4)
     assert "--prevalence is heeded by --algorithm auto with --model linear only" in capsys.readouterr().err
 
 

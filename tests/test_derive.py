@@ -95,14 +95,14 @@ def study(tmp_path):
 
 
 def test_check_takes_a_study_file_in_place_of_data(study, capsys):
-    check([str(study)], json=True)
+    check(data=[str(study)], json=True)
     assert json.loads(capsys.readouterr().out)["features"] == ["age"]
     with pytest.raises(typer.Exit):
-        check([str(study)], "ill")
+        check(data=[str(study)], label="ill")
     assert "study.toml says which data: write what --label would say into its [data]" in capsys.readouterr().err
     study.write_text(study.read_text().replace("months / 12", "month / 12"))
     with pytest.raises(typer.Exit):
-        check([str(study)])
+        check(data=[str(study)])
     assert "line 8: derive.age: silo 'a': age = " in capsys.readouterr().err
 
 
@@ -112,7 +112,7 @@ def test_train_keeps_what_a_study_file_derives_so_that_predict_derives_it_too(st
     monkeypatch.setattr("confrere.cli.train.start_jax", lambda: None)
     monkeypatch.setattr("confrere.cli.train.personal_answer", lambda *given: answer)
     monkeypatch.setattr("confrere.saved.save_model", lambda made, silos, out, config, replace: kept.update(config))
-    train([str(study)], "a", tmp_path / "model", json=True)
+    train(data=[str(study)], user="a", out=tmp_path / "model", json=True)
     assert kept["overridden"] == {"features": "age", "derived": "age"}
     assert (kept["min_level"], kept["derive"]) == (4, {"age": "months / 12"})
     saved = SimpleNamespace(manifest={"config": kept}, model=SimpleNamespace(user="a"))

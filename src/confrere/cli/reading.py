@@ -87,7 +87,8 @@ def with_reading(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def told(**given: Any) -> None:
-        command(reading=Reading(**{name: given.pop(name) for name in Reading._fields}), **given)
+        said = {name: given.pop(name) for name in Reading._fields if name in given}
+        command(reading=Reading(**said), **given)
 
     signature = inspect.signature(command)
     own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in signature.parameters.values()]
