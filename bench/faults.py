@@ -56,9 +56,8 @@ def page(found: dict[str, Any]) -> str:
     return f"""# Faults
 
 {len(found["outcomes"])} faults, drawn at random, struck one federation while it ran {found["rounds"]} rounds
-of SCAFFOLD in float64: a hub and four sites on one machine of two processors, with mutual TLS over NVIDIA FLARE. Other
-work made the load {found["load"]:.0f}: the seconds are those of a crowded machine. A round's deadline was 6 s.
-Seconds, median (largest):
+of SCAFFOLD in float64: a hub and four sites on one machine of two processors, with mutual TLS over NVIDIA FLARE
+(load {found["load"]:.1f}). A round's deadline was 6 s. Seconds, median (largest):
 
 - *lasted*: from the fault to the end of its cause; 0 for a process that was killed and that ours start again.
 - *noticed*: from the fault until the journal shows that a site did not answer, or that the hub went on from its state;

@@ -159,7 +159,8 @@ def told(federation: Frail, studies: list[Deployed], outcomes: list[Outcome]) ->
     """Look at what is left behind, and compare it with the simulator."""
     rounds, twice, worst = 0, 0, 0.0
     for asked in studies:
-        lines = [line for line in read_journal(federation.folder(asked)) if line["event"] == "round"]
+        journal = read_journal(federation.folder(asked))
+        lines = [line for line in journal if line["event"] == "round"]
         rounds += len(lines)
         numbers = [line["round"] for line in lines]
         assert sorted(set(numbers)) == list(range(1, ROUNDS + 1)), numbers
@@ -167,7 +168,7 @@ def told(federation: Frail, studies: list[Deployed], outcomes: list[Outcome]) ->
         active = np.array([[name in line["answered"] for name in SITES] for line in lines])
         opening = Opening.load(federation.folder(asked))
         history = simulated(asked, tables(federation.sites), active, opening)
-        worst = max([worst, *(distance(federation, asked, name, history) for name in SITES)])
+        worst = max([worst, *(distance(federation, asked, name, history) for name in journal[-1]["answered"])])
     stores = [place for home in federation.sites.values() for place in (home / "state").iterdir()]
     return Told(outcomes, rounds, twice, worst, max(len(list(place.glob("round-*"))) for place in stores))
 
@@ -175,8 +176,7 @@ def told(federation: Frail, studies: list[Deployed], outcomes: list[Outcome]) ->
 def distance(federation: Frail, asked: Deployed, name: str, history) -> float:
     """How far the model at a site is from the simulator's."""
     found, worst = federation.model(name, asked), 0.0
-    if found is None:  # it had left
-        return worst
+    assert found is not None, f"{name} has no model"
     for path, leaf in jax.tree.leaves_with_path(model_at(history, name)):
         own = found["/".join(["0", *(str(step.key) for step in path)])]
         worst = max(worst, float(np.abs(own - leaf).max() / max(1, np.abs(leaf).max())))

@@ -197,8 +197,9 @@ def fetch(
             )
         check_target(out, replace=False)
         saved = load_model(found[-1])
+        contents = site_contents(found[-1].parent, policy)  # before anything is written
         shutil.copytree(found[-1], out, dirs_exist_ok=True)
-        page = write_report(site_contents(found[-1].parent, policy), out / PAGE)
+        page = write_report(contents, out / PAGE)
         user = saved.manifest["user"]
         if json:
             print_json({"folder": str(out), "report": str(page), "user": user, "test": saved.manifest["test"]})

@@ -104,10 +104,11 @@ class HubController(Controller):
 
 def conduct_one(hub: Path, hash: str, exchange: FlareExchange, stop: Stop) -> None:
     """One study, whatever becomes of it: what went wrong is in its journal."""
-    study, folder = wanted_study(hub, hash), study_folder(hub, hash)
-    exchange.ready(set(study.names), READY_SECONDS, stop)
+    folder = study_folder(hub, hash)
     journal, allowed = Journal(folder, hash, ""), without_revoked(exchange, lambda: revoked_sites(hub))
     try:
+        study = wanted_study(hub, hash)
+        exchange.ready(set(study.names), READY_SECONDS, stop)
         with alone_in(folder):
             Conduct(study, folder, allowed).whole(stop=stop)
     except Refusal:
