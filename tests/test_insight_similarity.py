@@ -304,7 +304,7 @@ def test_words_say_in_what_sense_and_what_it_rests_on(found):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    ({"measures": ["moods"]}, "there is no 'moods'"),
+    ({"measures": ["moods"]}, "there is no 'moods'; there are models, gradients"),
     ({"measures": []}, "name one"),
     ({"resamples": -1}, "resamples"),
     ({"min_group": 0}, "min_group"),

@@ -82,8 +82,8 @@ def chosen(measures: str | Sequence[str]) -> tuple[str, ...]:
     asked_for = tuple(MEASURES) if measures == "all" else (measures,) if isinstance(measures, str) else tuple(measures)
     unknown = [name for name in asked_for if name not in MEASURES]
     if unknown or not asked_for:
-        raise ValueError(f"measures: there is no {unknown[0]!r}; " if unknown else "measures: name one at least; "
-                         f"there are {', '.join(MEASURES)}, and 'all'")  # fmt: skip
+        wrong = f"there is no {unknown[0]!r}" if unknown else "name one at least"
+        raise ValueError(f"measures: {wrong}; there are {', '.join(MEASURES)}, and 'all'")
     return tuple(name for name in MEASURES if name in asked_for)
 
 
