@@ -231,7 +231,8 @@ def run_fault(federation: Frail, follower: Follower, kind: str, strike: Strike, 
     assert back is not None, f"{kind} of {victim}: {follower.lines[-3:]} {federation.logs()}"
     found = noticed(follower, seen, victim)
     missed = sum(line["event"] in ROUNDS and not has_everybody(line) for line in follower.lines[seen:])
-    return Outcome(kind, victim, None if found is None else found - began, back - ended, ended - began, missed)
+    detected, recovered = None if found is None else found - began, max(0.0, back - ended)
+    return Outcome(kind, victim, detected, recovered, ended - began, missed)
 
 
 def look_for(follower: Follower, seconds: float) -> None:
@@ -241,7 +242,9 @@ def look_for(follower: Follower, seconds: float) -> None:
 
 def whole_again(follower: Follower, since: int) -> float | None:
     """When a round had everybody, or the study was finished."""
-    return next((line["seen"] for line in follower.look()[since:] if has_everybody(line)), None)
+    lines = follower.look()
+    finished = lines[-1]["seen"] if lines and lines[-1]["event"] == "finished" else None
+    return next((line["seen"] for line in lines[since:] if has_everybody(line)), finished)
 
 
 def has_everybody(line: dict[str, Any]) -> bool:
