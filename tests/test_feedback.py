@@ -278,7 +278,17 @@ def test_a_silo_of_one_label_is_told_that_nothing_can_be_judged():
     first = replace(silos.silos[0], y=np.zeros(150, int))
     found = cf.insight.feedback(replace(silos, silos=(first, *silos.silos[1:])), "a")
     assert found.rows == ()
+    assert found.labels.rows == 0
     assert "one label only" in found.without[0]
+    assert "No sign of wrong labels" not in str(found)
+
+
+def test_a_silo_of_few_rows_is_told_that_nothing_can_be_judged():
+    silos = twins()
+    first = replace(silos.silos[0], X=silos.silos[0].X[:7], y=silos.silos[0].y[:7], part=silos.silos[0].part[:7])
+    found = cf.insight.feedback(replace(silos, silos=(first, *silos.silos[1:])), "a")
+    assert found.without[0] == "rows and labels are not judged: a has 7 training rows, where it takes 8"
+    assert "No sign of wrong labels" not in str(found)
 
 
 @pytest.fixture(scope="module")

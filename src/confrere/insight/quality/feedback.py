@@ -12,11 +12,13 @@ from confrere.data.silos import Silos
 from confrere.data.source import Shared
 from confrere.insight.quality.finding import Finding
 from confrere.insight.quality.findings import ALPHA, LEAST, Findings, findings
+from confrere.insight.quality.fits import FOLDS
 from confrere.insight.quality.labels import Suspects, label_suspects
 from confrere.insight.quality.next_feature import Next, rarely_recorded, record_next
 from confrere.insight.quality.others import ToOther, to_others
 from confrere.insight.quality.rows import HarmfulRow, harmful_rows
 from confrere.insight.quality.telling import NoiseKind
+from confrere.plural import plural
 from confrere.report.contents import plain
 from confrere.selection.selection import Selection
 
@@ -120,9 +122,10 @@ def feedback(
 def own_models(silos: Silos, user: int, seed: int, without: list[str]) -> tuple[tuple[HarmfulRow, ...], Suspects]:
     """What the silo's own rows say about themselves."""
     y = silos.silos[user].rows("train")[1]
-    if len(np.unique(y)) < 2:
-        without.append(f"rows and labels are not judged: {silos.names[user]} has one label only in its training rows")
-        return (), Suspects((), 0.0, None, 1.0, len(y))
+    few = f"{plural(len(y), 'training row')}, where it takes {2 * FOLDS}" if len(y) < 2 * FOLDS else ""
+    one = "one label only in its training rows" if len(np.unique(y)) < 2 else ""
+    if few or one:
+        without.append(f"rows and labels are not judged: {silos.names[user]} has {few or one}")
     return harmful_rows(silos, user, seed=seed), label_suspects(silos, user, seed=seed)
 
 

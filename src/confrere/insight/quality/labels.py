@@ -58,7 +58,7 @@ class Suspects:
     expected: float  # wrong labels among the suspects
     share: float | None  # of wrong labels in all rows, as estimated; None for amounts
     chance: float
-    rows: int
+    rows: int  # that were judged; 0: too few, or of one label only
 
     @property
     def clear(self) -> bool:
@@ -87,7 +87,7 @@ def label_suspects(silos: Silos, user: int | str, *, l2: float | None = None, se
         rows = max(1, silos.sizes("train")[silos.index(user)])
         own = own_rows(silos, user, RIDGE / rows if l2 is None else l2, "label_suspects")
         if len(own.y) < 2 * FOLDS or len(np.unique(own.y)) < 2:
-            return Suspects((), 0.0, None, 1.0, len(own.y))
+            return Suspects((), 0.0, None, 1.0, 0)
         if own.task.task == "regression":
             return far_amounts(own, seed)
         y, classes = np.asarray(own.y, np.int64), max(2, silos.classes())

@@ -57,7 +57,7 @@ def table_of(feedback: "Feedback") -> Table:
         title=Text(f"What could be better in the data of {feedback.user}"),
         caption=Text(
             f"{feedback.columns} columns, {feedback.tests} tests; rate of false discoveries at most "
-            f"{feedback.alpha:g}. Intervals are 95 % intervals, each by itself."
+            f"{feedback.alpha:g}. Intervals are 95 % intervals, each by itself; rows, ranks and means have none."
         ),
     )
     for title in ("Kind", "What was found", "How much", "False discovery"):
@@ -115,7 +115,8 @@ def next_in_words(nexts: Sequence[Next]) -> list[str]:
         rests = ", ".join(f"{name} ({gain.rows:.0f} effective rows)" for name, gain in n.silos.items())
         said.append(
             f"{n.column}, known in {n.known:.0%} of your rows: recorded in all, it would take {signed(n.gain)} "
-            f"({between(n.low, n.high)}) off your loss of {n.loss:.3f} a row: {verdict}. Rests on {rests}."
+            f"({between(n.low, n.high)}) off your loss of {n.loss:.3f} a row (no interval): {verdict}. "
+            f"Rests on {rests}."
         )
     return [*said, ASSUMPTION] if said else []
 
