@@ -14,6 +14,7 @@ import confrere as cf
 from confrere.insight.credit.coalitions import drawn_orders, every_coalition, exact_weights, marginals
 from confrere.insight.credit.schemes import SCHEMES, rank_points, shared_out
 from confrere.insight.credit.shapley import by_all_coalitions, by_orders
+from confrere.insight.credit.tables import credit_in_words
 from tests.selection_problems import amounts, classes, half_squares, log_losses, logistic_fit, reordered, ridge_fit
 
 VALUES = st.integers(1, 5).flatmap(lambda k: arrays(float, 2**k, elements=st.floats(-10, 10, width=32)))
@@ -117,6 +118,8 @@ def test_exact_values_of_a_logistic_model_are_those_of_numpy_over_all_orders(oth
     assert found.coalitions == 2**others
     np.testing.assert_allclose(found.values[1:], by_definition(others, value), atol=1e-6)
     assert np.nansum(found.values) == pytest.approx(found.total, abs=1e-12)
+    drawn = np.nansum(found.value.draws, axis=0)  # what all are worth together, draw by draw
+    np.testing.assert_allclose(found.reach, np.percentile(drawn, [2.5, 97.5]), atol=1e-12)
     everybody = set(range(others))
     expected = [value(everybody) - value(everybody - {i}) for i in range(others)]
     np.testing.assert_allclose(found.influence.values[1:], expected, atol=1e-6)
@@ -259,6 +262,9 @@ def test_a_ledger_is_plain_json_and_reads_as_tables(ledger):
     assert list(found["accounts"]) == ["silo 1", "silo 2", "silo 3"]
     assert set(found["schemes"]) == set(SCHEMES)
     assert json.loads(ledger.shapley.to_json())["exact"] is True
+    low, high = found["game"]["total_interval"]
+    assert low < found["game"]["total"] < high
+    assert f"{low:+.4f} to {high:+.4f}" in credit_in_words(ledger)[0]
     for table, wanted in ((ledger.table(), 3), (ledger.payments(), 4), (ledger.shapley.table(), 3)):
         assert table.row_count == wanted
 

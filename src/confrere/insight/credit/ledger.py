@@ -81,7 +81,8 @@ class Ledger:
     def to_dict(self) -> dict[str, Any]:
         """The ledger as plain values, for JSON."""
         found = self.shapley.to_dict()
-        game = {k: found[k] for k in ("alone", "together", "total", "exact", "orders", "coalitions", "judged", "made")}
+        of_game = ("alone", "together", "total", "total_interval", "exact", "orders", "coalitions", "judged", "made")
+        game = {k: found[k] for k in of_game}
         return {
             "user": self.names[self.user], "budget": self.budget,
             "run": {"algorithm": self.run.algorithm, "rounds": self.run.rounds, "weighed_once": self.run.once},

@@ -73,6 +73,7 @@ class Shapley:
     error: np.ndarray  # [n] half the 95 % interval of drawing orders; 0 where all coalitions were tried
     alone: float  # the user's loss by itself
     together: float  # and with everybody
+    reach: tuple[float, float]  # the 95 % interval of what learning with everybody is worth
     coalitions: int  # that were tried
     orders: int  # that were drawn; 0: all coalitions were tried
     judged: str
@@ -108,6 +109,7 @@ class Shapley:
         others = [(i, n) for i, n in enumerate(self.names) if i != self.user]
         return {
             "user": self.names[self.user], "alone": self.alone, "together": self.together, "total": self.total,
+            "total_interval": [finite(end) for end in self.reach],
             "shapley": {n: self.value.of(i) | {"error": finite(self.error[i])} for i, n in others},
             "influence": {n: self.influence.of(i) for i, n in others},
             "exact": self.exact, "orders": self.orders, "coalitions": self.coalitions, "judged": self.judged,
@@ -191,13 +193,15 @@ def played(
     find = by_all_coalitions if few else by_orders
     rows, error, influence, ends, tried = find(losses, len(keep), orders, seed)
     places = np.array(game.players)[list(keep)]
+    low, high = percentiles(means_of_resamples((ends[0] - ends[1])[None], resamples, seed))
     noise = np.random.default_rng(seed + 1).normal(size=(len(keep), resamples)) * error[:, None] / NORMAL
     return Shapley(
         game.silos.names, game.user,
         worth(rows, places, len(game.silos), resamples, seed, noise),
         worth(influence, places, len(game.silos), resamples, seed, np.zeros_like(noise)),
         scattered(error, places, len(game.silos)),
-        float(ends[0].mean()), float(ends[1].mean()), tried, 0 if few else orders + orders % 2, game.judged, game.made,
+        float(ends[0].mean()), float(ends[1].mean()), (float(low[0]), float(high[0])), tried,
+        0 if few else orders + orders % 2, game.judged, game.made,
     )  # fmt: skip
 
 

@@ -96,6 +96,7 @@ def payment_table(ledger: "Ledger", schemes: tuple[Scheme, ...] | None = None) -
     meant = "; ".join(f"{s}: {MEANINGS[s]}" for s in chosen)
     known = any(s in ("influence", "shapley") for s in chosen)
     none = "have no interval: they pay for counts or ranks, or (sure) to those whom intervals have chosen already."
+    none += " Nor has what is left over."
     ends = f"95 % intervals in brackets; the other schemes {none}" if known else f"Such schemes {none}"
     table = columns(
         Table(
@@ -137,7 +138,8 @@ def money(amount: float, budget: float) -> str:
 def credit_in_words(ledger: "Ledger", scheme: Scheme = "shapley") -> list[str]:
     """Who earned what by one scheme, and how sure that is."""
     user, found = ledger.names[ledger.user], ledger.shapley
-    gain = f"from {found.alone:.4f} to {found.together:.4f} a row"
+    worth = f"a fall of {signed(found.total)} ({between(*found.reach)})"
+    gain = f"from {found.alone:.4f} to {found.together:.4f} a row, {worth}"
     verb = "falls" if found.total > 0 else "does not fall"
     said = [f"With all others, the loss of {user} {verb}: {gain}, on {found.judged} ({found.made})."]
     said += [
@@ -157,8 +159,8 @@ def credit_in_words(ledger: "Ledger", scheme: Scheme = "shapley") -> list[str]:
     if nothing:
         said.append(f"Nothing goes to {', '.join(nothing)}.")
     if scheme in ("influence", "shapley"):
-        worth = found.value if scheme == "shapley" else found.influence
-        sure = [n for n in earning if worth.low[ledger.names.index(n)] > 0]
+        values = found.value if scheme == "shapley" else found.influence
+        sure = [n for n in earning if values.low[ledger.names.index(n)] > 0]
         unsure = [n for n in earning if n not in sure]
         if unsure:
             said.append(f"Chance may explain what {', '.join(unsure)} earned: the interval of the value reaches 0.")
