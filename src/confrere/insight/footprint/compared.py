@@ -141,10 +141,15 @@ def price(
 def over_seeds(result: StudyResult, name: str, metric: str) -> Interval:
     """What an algorithm reached, with its interval; where all seeds gave one number there is none, not one of no width.
 
+    No interval reaches below 0, nor that of an accuracy above 1.
+
     That is so where nothing is left to chance: the test rows came with the data, and training draws nothing.
     """
     found = interval(result.values(name, ALL, metric, "last"), result.test_per_train(name, ALL))
-    return found._replace(low=None, high=None) if found.se == 0 else found
+    if found.se == 0 or found.low is None or found.high is None:
+        return found._replace(low=None, high=None)
+    most = 1.0 if metric == "accuracy" else np.inf
+    return found._replace(low=max(found.low, 0.0), high=min(found.high, most))
 
 
 def per(value: Interval, amount: float) -> Interval | None:
@@ -181,6 +186,8 @@ def in_words(journal: list[dict[str, Any]], energy: Energy | None) -> list[str]:
         how = "measured" if energy.measured else "estimated"
         co2 = "" if energy.grams is None else f" and {energy.grams:.3g} g of CO2 equivalents"
         said.append(f"That is {energy.joules:.3g} J ({energy.joules / 3.6e6:.2g} kWh){co2}, {how}.")
+    if energy.grams is not None:
+        said.append("Intervals per gram are those of what was reached: the grams are taken as if they were exact.")
     return [*said, *energy.assumptions]
 
 
