@@ -138,8 +138,8 @@ def assembled(
     reasons = dict(without)
     for name, value in found.items():
         reasons[name] = (
-            f"of all linear models up to a length of {radius:.3f}, one loses {value:.4f} a row more here than there "
-            f"({between(low[name], high[name])}), and none more than that"
+            f"of all linear models up to a length of {radius:.3f} (no interval), one loses {value:.4f} a row more here "
+            f"than there ({between(low[name], high[name])}), and none more than that"
         )
     crossings = tuple(Crossing(name, "second moments of its rows and labels", up, 0) for name in found)
     prior = np.array([1.0 if i == user or name in found else 0.0 for i, name in enumerate(silos.names)])

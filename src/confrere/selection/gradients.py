@@ -110,10 +110,11 @@ def assembled(
     assert history.distance is not None
     for i in np.flatnonzero(~hidden):
         distance, last = history.distance[:, 0, i].mean(), history.weights[-1, 0, i]
-        reach = f" (95 %: {between(low[i], high[i])})" if drawn else ""
+        reach = f" ({between(low[i], high[i])})"
         reasons[silos.names[i]] = (
             f"its gradients were {distance:.2f} times the user's own away from the user's, in the mean over "
-            f"{history.rounds} rounds: its mean weight was {scores[i]:.3f}{reach}, and {last:.3f} at the end"
+            f"{history.rounds} rounds: its mean weight was {scores[i]:.3f}{reach}, and {last:.3f} at the end; "
+            "distance and end have no interval"
         )
     runs = 1 + len(drawn)
     what = f"a model down and a gradient up, in {runs} probes of {history.rounds} rounds"

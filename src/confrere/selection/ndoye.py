@@ -180,7 +180,7 @@ def assembled(
         reach = between(found.low[name], found.high[name])
         reasons[name] = (
             f"its model loses {loss:.4f} a row on the user's rows, and {float(found.offers[name].loss):.4f} on rows of "
-            f"its own that it had not seen: {signed(scores[name])} in transfer ({reach})"
+            f"its own that it had not seen (no intervals): {signed(scores[name])} in transfer ({reach})"
         )
     column = lambda values: np.array([values[name] for name in silos.names], float)  # noqa: E731
     prior = np.array([1.0 if i == user or n in found.losses else 0.0 for i, n in enumerate(silos.names)])

@@ -53,7 +53,9 @@ def table_of(selection: "Selection") -> Table:
     user = selection.names[selection.user]
     table = Table(
         title=Text(f"Whom {user} might learn with, by {selection.method} ({better} is better)"),
-        caption=Text(f"{selection.unit}. 95 % intervals: {selection.resampled}. Chosen: {selection.rule}."),
+        caption=Text(
+            f"{selection.unit}. 95 % intervals: {selection.resampled}. Bytes have none. Chosen: {selection.rule}."
+        ),
     )
     score = TITLES.get(selection.method, "Score")
     for title, justify in (("Silo", "left"), (score, "right"), ("95 % interval", "right"), ("Takes part", "left"),
