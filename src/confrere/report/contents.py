@@ -205,6 +205,16 @@ class Resemblance:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Whom the user might have chosen before training: of every other silo its name and what each method says."""
+
+    methods: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]  # empty: the words say why
+    words: tuple[str, ...]
+    told: tuple[str, ...] = ()  # to the others, after the selection
+
+
+@dataclass(frozen=True)
 class OwnData:
     """What could be better in the user's own data; `found`: kind, what, how much and how sure, finding by finding."""
 
@@ -289,6 +299,7 @@ class Hospital:
     similar: Similar | None = None
     own_data: OwnData | None = None  # None: it was not looked at
     explained: Explained | None = None
+    choice: Choice | None = None  # None: nobody was asked
 
 
 @dataclass(frozen=True)

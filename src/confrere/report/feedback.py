@@ -1,4 +1,4 @@
-"""Question 9: what could be better in my own data? Findings about the records, and which column to record next.
+"""The last question: what could be better in my own data? Findings about the records, and which column to record next.
 
 What is said of single rows is on the page of one user only: a page for several is read by others, too.
 """

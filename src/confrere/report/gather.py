@@ -13,6 +13,7 @@ from confrere.answers.predictor import Predictor
 from confrere.answers.worth import CONSIDER_ALONE
 from confrere.data.silos import Silos
 from confrere.insight.similarity import Similarity
+from confrere.report.choosing import chosen_before
 from confrere.report.contents import Contents, Curve, Engineer, Footprint, Grouping, Hospital
 from confrere.report.costs import cost_of
 from confrere.report.credit import credited
@@ -164,6 +165,7 @@ def hospital(
         cost_of(answer, result, main), credited(silos, user, answer, result), curves_of(result, answer.user),
         model_hash(answer.model), similar(alike, user),
         own_data(silos, user, min_group, rows=single), explained_by(answer, silos, user),
+        chosen_before(silos, user, result),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import zlib
 from confrere.answers.answer import RELEVANT
 from confrere.budget import in_words as size
 from confrere.report import figures, html
+from confrere.report.choosing import about_choice
 from confrere.report.contents import Contents, Effect, Estimate, Gain, Grouping, Help, Hospital
 from confrere.report.credit import credit
 from confrere.report.feedback import about_own_data
@@ -53,6 +54,7 @@ def questions(contents: Contents, hospital: Hospital, level: int) -> str:
             f"Who is like {name}, in what sense, and what does it rest on?",
             likeness(contents.resemblance, hospital.similar, name),
         ),
+        *about_choice(hospital),
         ("Who deserves credit?", credit(hospital.name, hospital.credit)),
         *about_own_data(hospital),
     )
@@ -129,8 +131,8 @@ def listening(hospital: Hospital) -> str:
     hatched = f" Outlined and pale: looks unrelated ({', '.join(flags)})." if flags else ""
     bars = figures.shares(
         name, heard.shares, heard.prior, heard.relevance,
-        f"Shares of the information behind the model: {told}; assumed beforehand {number(100 * heard.prior, 1)} %."
-        + hatched,
+        f"Shares of the information behind the model: {told}; assumed beforehand {number(100 * heard.prior, 1)} %. "
+        f"They have no interval.{hatched}",
     )  # fmt: skip
     return html.listed(heard.words) + html.plots(bars, relevance_map(hospital), rounds_plot(hospital))
 
@@ -143,7 +145,8 @@ def relevance_map(hospital: Hospital) -> str:
     told = "; ".join(f"{n} {v:.2f}" for n, v in heard.relevance.items())
     words = (
         f"The nearer to the middle, the more a silo has to say to {hospital.name}; outside the dashed ring (relevance "
-        f"{RELEVANT}) it looks unrelated. The size of a circle is its share of the information. Relevance: {told}."
+        f"{RELEVANT}) it looks unrelated. The size of a circle is its share of the information. Relevance: {told}; no "
+        "intervals."
     )
     return figures.similarity_map(hospital.name, heard.relevance, heard.shares, words)
 
@@ -154,7 +157,8 @@ def rounds_plot(hospital: Hospital) -> str:
     if not rounds or len(rounds) < 2:
         return ""
     told = "; ".join(f"{n} from {v[0]:.2f} to {v[-1]:.2f}" for n, v in rounds.items() if n != hospital.name)
-    return figures.weights_over_rounds(hospital.name, rounds, f"Weights from the first round to the last: {told}.")
+    words = f"Weights from the first round to the last: {told}. Of one run: no intervals."
+    return figures.weights_over_rounds(hospital.name, rounds, words)
 
 
 def learning(hospital: Hospital) -> str:
@@ -169,6 +173,7 @@ def learning(hospital: Hospital) -> str:
         f"{found.unit[0].upper()}{found.unit[1:]}. "
         + (f"The {MOST_FEATURES} largest; {left_out} more are in the table." if left_out else "All features are shown.")
         + apart
+        + " Of one model: they have no interval."
     )
     kind = "Coefficients" if found.kind == "coefficients" else "Importance of the columns"
     unit = "rise of the loss" if found.kind == "importance" else found.unit.split(" per ")[0]
@@ -197,7 +202,7 @@ def effect_table(hospital: Hospital) -> str:
         return [e.name, *step, signed(e.together), signed(e.alone), signed(apart), *odds]
 
     rows = [row(e) for e in found.effects]
-    return html.table(f"{found.unit}, {hospital.name}", header, rows, reasons=with_steps)
+    return html.table(f"{found.unit}, {hospital.name}; no intervals", header, rows, reasons=with_steps)
 
 
 def groups(contents: Contents, hospital: Hospital) -> str:
@@ -207,7 +212,8 @@ def groups(contents: Contents, hospital: Hospital) -> str:
     shown = "".join(one_grouping(contents, hospital, g) for g in hospital.groupings)
     rule = (
         f"Test {contents.people} of {contents.split}. Groups of fewer than {contents.min_group} are not shown by "
-        "themselves: they are put together. Intervals are 95 % intervals of each group by itself."
+        "themselves: they are put together. Intervals are 95 % intervals of each group by itself; means of predictions "
+        "have none."
     )
     return shown + html.paragraphs([rule], "small")
 
