@@ -153,7 +153,8 @@ def show(found: dict[str, Any], quiet: bool) -> None:
     for algorithm, why in found["stopped"].items():
         print(f"{algorithm} was {why}")
     metrics = " / ".join(found["metrics"])
-    show_means(f"{metrics} on the user's test rows, mean over {plural(found['seeds'], 'split')}", found["users"])
+    splits = plural(found["seeds"], "split")
+    show_means(f"{metrics} on the user's test rows, mean over {splits}, no intervals", found["users"])
     for algorithm, differences in without_repeats(found["differences"]).items():
         show_differences(f"{algorithm} minus the other, 95 % intervals", differences)
     print(f"Run: {found['folder']}")

@@ -17,7 +17,10 @@ def show_hospitals(report: dict[str, Any]) -> None:
     """Every setting by user, differences with intervals, and all real silos together."""
     seeds = report["seeds"]
     for name, setting in report["settings"].items():
-        show_means(f"{name}: log-loss / accuracy on the user's test rows, mean over {seeds} splits", setting["users"])
+        show_means(
+            f"{name}: log-loss / accuracy on the user's test rows, mean over {seeds} splits, no intervals",
+            setting["users"],
+        )
         show_differences(f"{name}: auto minus the other, 95 % intervals", setting["differences"])
     show_together(report["real_cells"], seeds)
 
@@ -99,7 +102,11 @@ def show_together(found: dict[str, Any], seeds: int) -> None:
 
 
 def with_interval(row: dict[str, Any]) -> str:
-    """A difference and its interval; without one, if there are too few splits for it."""
+    """A difference and its interval, or that there are too few splits for one.
+
+    >>> with_interval({"difference": 0.05, "low": None, "high": None})
+    '+0.0500 (no interval)'
+    """
     if row["low"] is None:
-        return signed(row["difference"])
+        return f"{signed(row['difference'])} (no interval)"
     return f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
