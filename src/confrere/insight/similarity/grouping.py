@@ -56,20 +56,33 @@ def grouped(names: tuple[str, ...], distances: np.ndarray, draws: np.ndarray, no
         together, count = joined(cut), int(cut.max()) + 1
         same = np.mean([joined(cut_into(tree, count)) == together for tree in trees], axis=0)
         groups = in_order([tuple(names[known[i]] for i in np.flatnonzero(cut == g)) for g in range(count)])
-        found.append(judged(Groups((), "", groups, float(same.min()), float(np.mean(by_luck >= dunn(D, cut))))))
+        cut_by_luck = Groups((), "", groups, float(same.min()), float(np.mean(by_luck >= dunn(D, cut))))
+        found.append(judged(cut_by_luck, len(trees), len(by_luck)))
     return next((one for one in found if one.groups), found[0])
 
 
-def judged(found: Groups) -> Groups:
-    """Whether the best cut is suggested, and why or why not."""
+def judged(found: Groups, draws: int, lucky: int) -> Groups:
+    """Whether the best cut is suggested, and why or why not; shares have the interval that so many draws leave."""
     said = "; ".join(" and ".join(group) for group in found.considered)
-    held = f"came back in {found.consensus:.0%} of the resamples"
-    luck = f"silos that are all alike would be as well apart in {found.chance:.0%} of them"
+    held = f"came back in {of_draws(found.consensus, draws)} of the resamples"
+    luck = f"silos that are all alike would be as well apart in {of_draws(found.chance, lucky)} of them"
     if found.chance > CHANCE:
         return found._replace(words=f"no stable grouping: the best one ({said}) may be chance, as {luck}")
     if found.consensus < STABLE:
         return found._replace(words=f"no stable grouping: the best one ({said}) {held} only, where 90% are asked for")
     return found._replace(groups=found.considered, words=f"stable groups: {said} ({held}; {luck})")
+
+
+def of_draws(share: float, draws: int) -> str:
+    """A share of draws with Wilson's 95 % interval.
+
+    >>> of_draws(0.06, 100), of_draws(0.0, 30)
+    ('6% (3% to 12%)', '0% (0% to 11%)')
+    """
+    from confrere.report.intervals import share as shared_by  # the report itself imports similarity
+
+    found = shared_by(round(share * draws), draws)
+    return f"{share:.0%} ({found.low or 0.0:.0%} to {found.high or 0.0:.0%})"
 
 
 def in_order(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
