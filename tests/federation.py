@@ -13,6 +13,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from confrere.deploy.engine.kits import hub_approve, hub_init, site_install, site_request
+from confrere.deploy.engine.supervisor import connected, session
 from confrere.deploy.journal import read_journal
 from confrere.deploy.policy import read_policy
 from confrere.deploy.stations import is_over, standing, study_folder, want_study
@@ -101,6 +102,17 @@ class Federation:
     def logs(self) -> str:
         texts = [path.read_text(errors="replace")[-1500:] for path in self.hub.glob("*.log")]
         return "\n".join(texts)
+
+    def connected(self) -> set[str]:
+        """The sites that the hub's engine hears of; none while it starts."""
+        try:
+            admin = session(self.hub)
+        except Exception:
+            return set()
+        try:
+            return connected(admin)
+        finally:
+            admin.close()
 
     def server_log(self) -> str:
         """What the engine wrote at the hub."""

@@ -17,7 +17,7 @@ from tests.hospitals import SITES, study, tables
 if importlib.util.find_spec("nvflare") is None and not in_ci():
     pytest.skip("NVIDIA FLARE is not installed (confrere[deploy])", allow_module_level=True)
 
-from confrere.deploy.engine.job import CONTROLLER, EXECUTOR
+from confrere.deploy.engine.job import CONTROLLER, EXECUTOR, write_job
 from confrere.deploy.engine.kits import (
     KitError,
     hub_approve,
@@ -29,6 +29,7 @@ from confrere.deploy.engine.kits import (
     site_request,
 )
 from confrere.deploy.engine.processes import client
+from confrere.deploy.engine.supervisor import session
 from confrere.deploy.revoked import SAID, readmit, revoke
 from confrere.deploy.stations import STOP, read_hub, want_study
 from confrere.deploy.study import study_of
@@ -201,6 +202,80 @@ def test_a_host_that_is_killed_and_started_again_is_back_in_the_run(federation):
     federation.wait(lambda: federation.lines(asked)[-1]["event"] in ("stopped", "finished"))
 
 
+BROUGHT = """from nvflare.apis.executor import Executor
+
+open({mark!r}, "w").close()
+
+
+class Brought(Executor):
+    def execute(self, task_name, shareable, fl_ctx, abort_signal):
+        return shareable
+"""
+
+
+def foreign_job(folder: Path, sites, path: str) -> Path:
+    """A job whose class at the sites is not ours."""
+    job = write_job(folder / "job", [], sites)
+    config = job / "app" / "config" / "config_fed_client.json"
+    config.write_text(config.read_text().replace(EXECUTOR, path))
+    return job
+
+
+def job_with_code(folder: Path, sites) -> tuple[Path, Path]:
+    """A job that brings its class along, and the file that it leaves when it is loaded."""
+    job, mark = foreign_job(folder, sites, "brought.Brought"), folder / "was-loaded"
+    (job / "app" / "custom").mkdir()
+    (job / "app" / "custom" / "brought.py").write_text(BROUGHT.format(mark=str(mark)))
+    return job, mark
+
+
+def submitted(federation, job: Path) -> str:
+    """How a job ended that the hub's own role submitted."""
+    admin = session(federation.hub)
+    try:
+        number = admin.submit_job(str(job))
+        federation.wait(lambda: "FINISHED" in str(admin.get_job_meta(number)["status"]))
+        return str(admin.get_job_meta(number)["status"])
+    finally:
+        admin.close()
+
+
+def test_a_running_hub_refuses_a_job_that_brings_code(federation, tmp_path):
+    federation.wait(lambda: federation.connected() == set(SITES))
+    job, mark = job_with_code(tmp_path, SITES)
+    assert "COMPLETED" not in submitted(federation, job)
+    assert "BYOC not permitted" in federation.server_log()
+    assert not mark.exists()
+
+
+@pytest.mark.slow
+def test_a_running_site_refuses_code_that_its_hub_would_let_through(tmp_path):
+    made = Federation(tmp_path / "loose")
+    made.provision()
+    rights = kit_of(made.hub / "kits", "localhost") / "local" / "authorization.json"
+    rights.write_text(rights.read_text().replace('"byoc": "none"', '"byoc": "any"'))
+    made.start("hub", "ash")
+    try:
+        made.wait(lambda: made.connected() == {"ash"})
+        job, mark = job_with_code(tmp_path, ["ash"])
+        assert "COMPLETED" not in submitted(made, job)
+        assert "ash: NVFLARE_ERROR: BYOC not permitted" in made.server_log()
+        assert not mark.exists()
+    finally:
+        made.stop()
+
+
+@pytest.mark.slow
+def test_running_sites_load_no_class_but_ours(federation, tmp_path):
+    federation.wait(lambda: federation.connected() == set(SITES))
+    path = "nvflare.app_common.executors.model_learner_executor.ModelLearnerExecutor"
+    assert "COMPLETED" not in submitted(federation, foreign_job(tmp_path, SITES, path))
+    for place in federation.sites.values():
+        assert f"'{path}' at config path 'executors.#1.executor' is not in allow_list" in (
+            place / "client.log"
+        ).read_text(errors="replace")
+
+
 def test_no_role_may_bring_code_and_no_class_but_ours_is_allowed(federation):
     kits = {"hub": kit_of(federation.hub / "kits", "localhost")}
     kits |= {name: kit_of(place / "kit", name) for name, place in federation.sites.items()}
@@ -235,17 +310,15 @@ def test_private_keys_stay_with_their_owners(federation):
     assert federation.hub.stat().st_mode & 0o077 == 0
 
 
-def test_a_certificate_of_another_authority_is_not_installed(federation, tmp_path):
+def test_a_certificate_of_another_authority_is_not_installed(federation):
     place = federation.sites["ash"]
     before = kit_of(place / "kit", "ash")
+    settings = (before / "local" / "resources.json").read_bytes()
     wrong = "SHA256:" + ":".join(["00"] * 32)
-    copy = tmp_path / "ash"
-    copy.mkdir()
-    for file in ("ash", "ash.yaml"):
-        (copy / file).symlink_to(place / file)
     with pytest.raises(KitError, match=r"(?i)fingerprint"):
-        site_install(copy, "ash", federation.hub / "requests" / "ash.signed.zip", wrong)
-    assert before.is_dir()
+        site_install(place, "ash", federation.hub / "requests" / "ash.signed.zip", wrong)
+    assert (before / "local" / "resources.json").read_bytes() == settings  # what was installed stays
+    assert not (place / "kit.new").exists()
 
 
 def test_a_request_that_is_no_sites_is_refused(federation, tmp_path):

@@ -128,11 +128,17 @@ def site_install(folder: Path, name: str, signed_zip: Path, fingerprint: str) ->
     """Unpack the signed certificate, if it is by the authority whose fingerprint was confirmed."""
     if not signed_zip.is_file():
         raise FileNotFoundError(f"there is no file {signed_zip}")
-    shutil.rmtree(folder / "kit", ignore_errors=True)
-    flare(folder, "package", signed_zip.resolve(), "--request-dir", name, "--fingerprint", fingerprint, "-w", "kit")
-    kit = kit_of(folder / "kit", name)
-    settle_site(kit)
-    return kit
+    kit, made = folder / "kit", folder / "kit.new"
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        whose = "--request-dir", name, "--fingerprint", fingerprint
+        flare(folder, "package", signed_zip.resolve(), *whose, "-w", made.name)
+        settle_site(kit_of(made, name))
+        shutil.rmtree(kit, ignore_errors=True)  # only now: what is refused leaves the one that is there
+        made.rename(kit)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return kit_of(kit, name)
 
 
 def kit_of(place: Path, name: str) -> Path:
