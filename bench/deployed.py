@@ -1,4 +1,4 @@
-"""Four hospitals on this machine: rounds over NVIDIA FLARE, timed by the hub's journal."""
+"""Four hospitals on this machine: rounds over NVIDIA FLARE, timed by the hub's journal, over quick or slow lines."""
 
 import contextlib
 import json
@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.faults import Proxy
 
 from confrere.deploy.conduct import Conduct
 from confrere.deploy.desk import Desk
@@ -62,9 +66,28 @@ def make_site(place: Path, name: str, seed: int) -> None:
     (place / "site.toml").write_text(f'[site]\nname = "{name}"\ndata = "patients.csv"\n')
 
 
+class Line(Proxy):
+    """A wire between a site and the hub that passes so many bytes a second, each way."""
+
+    def __init__(self, port: int, speed: float):
+        self.speed = speed
+        super().__init__(port)
+
+    def pump(self, one: socket.socket, other: socket.socket) -> None:
+        free = time.monotonic()
+        with contextlib.suppress(OSError), one, other:
+            while content := one.recv(1 << 16):
+                other.sendall(content)
+                free = max(free, time.monotonic()) + len(content) / self.speed
+                time.sleep(max(0.0, free - time.monotonic()))
+
+
 @contextlib.contextmanager
-def federation() -> Iterator[Path]:
-    """A hub and four sites, each a process of its own, with certificates and mTLS; the folder of all."""
+def federation(speed: float | None = None) -> Iterator[Path]:
+    """A hub and four sites, each a process of its own, with certificates and mTLS; the folder of all.
+
+    speed: of the lines of the sites, in bytes a second; None: as fast as the machine is.
+    """
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         with socket.socket() as s:
@@ -75,7 +98,10 @@ def federation() -> Iterator[Path]:
         for seed, name in enumerate(SITES):
             make_site(home / name, name, seed)
             signed = hub_approve(home / "hub", site_request(home / name, name, "hospital", about.project))[1]
-            site_install(home / name, name, signed, about.fingerprint)
+            kit = site_install(home / name, name, signed, about.fingerprint)
+            if speed is not None:
+                file = kit / "startup" / "fed_client.json"
+                file.write_text(file.read_text().replace(f"localhost:{port}", f"localhost:{Line(port, speed).port}"))
             commands.append(["site", "start", "--folder", home / name])
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ | {"CI": ""}}
         running = [subprocess.Popen([COMMAND, *map(str, words)], **quiet) for words in commands]

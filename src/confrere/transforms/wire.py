@@ -23,6 +23,7 @@ from confrere.core import Tree, byte_size
 
 Rounding = Literal["stochastic", "nearest"]
 FEWEST, MOST = 2, 16  # bits of a code
+IN_CACHE = 50_000  # numbers
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,18 @@ class TopK:
         """The part with all but its largest numbers at 0; of equal ones the first."""
         if self.whole(part):
             return part
-        row = in_a_row(part)
-        chosen = jax.lax.top_k(jnp.abs(row), self.count(row.size))[1]
-        return as_part(jnp.zeros_like(row).at[chosen].set(row[chosen]), part)
+        leaves, structure = jax.tree.flatten(part)
+        rows, most = [jnp.ravel(a) for a in leaves], self.count(numbers_in(part))
+        # Leaf by leaf, then among those: to put all numbers in a row would take several times as long.
+        best = [jax.lax.top_k(jnp.abs(row), min(most, row.size)) for row in rows]
+        among = jnp.concatenate([sizes for sizes, _ in best])
+        chosen = jnp.zeros(among.shape, bool).at[jax.lax.top_k(among, most)[1]].set(True)
+        each = jnp.split(chosen, np.cumsum([len(places) for _, places in best])[:-1].tolist())
+        kept = [
+            jnp.zeros_like(row).at[places].set(jnp.where(here, row[places], 0))
+            for row, (_, places), here in zip(rows, best, each, strict=True)
+        ]
+        return structure.unflatten([row.reshape(a.shape) for row, a in zip(kept, leaves, strict=True)])
 
     def pack(self, part: Tree) -> bytes:
         """The bytes of a squeezed part."""
@@ -136,25 +146,32 @@ class Quantised:
         """The bytes of a squeezed part: its largest number of each leaf is the scale, and has a code of L."""
         leaves = [np.asarray(a) for a in jax.tree.leaves(part)]
         scales = np.array([np.abs(a).max(initial=0) for a in leaves], one_type(part))
-        divided = [np.ravel(a) / (s if s else 1) for a, s in zip(leaves, scales, strict=True)]
-        codes = np.rint(np.concatenate(divided) * self.levels).astype(np.int64) + self.levels
+        codes = np.concatenate([self.codes_of(np.ravel(a), s) for a, s in zip(leaves, scales, strict=True)])
         if whole := whole_type(self.bits):
-            return little(scales) + little(codes.astype(whole))
+            return little(scales) + little(codes.astype(whole, copy=False))
         each_bit = codes[:, None] >> np.arange(self.bits) & 1
         return little(scales) + np.packbits(each_bit.astype(np.uint8), bitorder="little").tobytes()
+
+    def codes_of(self, row: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """The codes of a leaf's numbers, from 0 on; some at a time, which stay in the cache."""
+        codes = np.empty(row.size, np.uint16 if self.bits > 8 else np.uint8)
+        for first in range(0, row.size, IN_CACHE):
+            part = slice(first, first + IN_CACHE)
+            codes[part] = np.rint(row[part] / (scale if scale else 1) * self.levels) + self.levels
+        return codes
 
     def unpack(self, content: bytes, like: Tree) -> Tree:
         """The part from its bytes; `like` has its shapes."""
         leaves, kind, d = jax.tree.leaves(like), one_type(like), numbers_in(like)
         scales = np.frombuffer(content, kind.newbyteorder("<"), len(leaves)).astype(kind)
-        codes = self.codes_in(content[scales.nbytes :], d)
-        scale = np.repeat(scales, [int(np.prod(a.shape)) for a in leaves])
-        return as_part(scale * self.shares(kind)[codes], like)
+        codes = as_part(self.codes_in(content[scales.nbytes :], d), like)
+        each = zip(jax.tree.leaves(codes), scales, strict=True)
+        return jax.tree.structure(like).unflatten([(scale * self.shares(kind))[a] for a, scale in each])
 
     def codes_in(self, packed: bytes, d: int) -> np.ndarray:
         """The d codes in some bytes, from 0 on."""
         if whole := whole_type(self.bits):
-            return np.frombuffer(packed, whole.newbyteorder("<"), d).astype(np.int64)
+            return np.frombuffer(packed, whole.newbyteorder("<"), d)
         each_bit = np.unpackbits(np.frombuffer(packed, np.uint8), count=d * self.bits, bitorder="little")
         return (each_bit.reshape(d, self.bits).astype(np.int64) << np.arange(self.bits)).sum(axis=1)
 
@@ -192,16 +209,11 @@ def place_type(d: int) -> np.dtype[Any]:
     return np.dtype(np.min_scalar_type(max(d - 1, 0)))
 
 
-def in_a_row(part: Tree) -> jax.Array:
-    """The numbers of a part in a row, leaf by leaf."""
-    return jnp.concatenate([jnp.ravel(a) for a in jax.tree.leaves(part)])
-
-
-def as_part(row: Any, like: Tree) -> Tree:
+def as_part(row: np.ndarray, like: Tree) -> Tree:
     """A row of numbers in the shapes of a part."""
     leaves, structure = jax.tree.flatten(like)
     ends = np.cumsum([int(np.prod(a.shape)) for a in leaves])[:-1].tolist()
-    split = jnp.split(row, ends) if isinstance(row, jax.Array) else np.split(row, ends)
+    split = np.split(row, ends)
     return structure.unflatten([piece.reshape(a.shape) for piece, a in zip(split, leaves, strict=True)])
 
 
