@@ -37,6 +37,15 @@ def test_json_has_scores_by_name_and_a_ranking_for_every_method(place):
         assert "[far]" not in told["kept"]
 
 
+@pytest.mark.parametrize(("keep", "count"), [("best=1", 1), ("below=-100", 0), ("below=100", 3), ("drop", 2)])
+def test_whom_to_keep_can_be_said_by_number_threshold_or_gap(place, keep, count):
+    words = ("--user", "north", "--keep", keep, "--json")
+    done = confrere("select", "patients.csv", *NAMED, *words, cwd=place)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)["ndoye"]
+    assert set(told["kept"]) - {"north"} == set(told["ranking"][:count])
+
+
 def test_the_table_shows_names_reasons_and_that_nothing_is_trained(place):
     done = confrere("select", "patients.csv", *NAMED, "--user", "north", "--silent", "west", cwd=place)
     assert done.returncode == 0, done.stderr
@@ -53,6 +62,9 @@ def test_the_table_shows_names_reasons_and_that_nothing_is_trained(place):
     (("patients.csv", *NAMED, "--user", "north", "--silent", "nobody"), 1, "there is no silo 'nobody'"),
     (("patients.csv", *NAMED, "--user", "north", "--method", "guess"), 2, "guess"),
     (("patients.csv", *NAMED, "--user", "north", "--silos", "north"), 1, "nobody to choose from"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "best=two"), 1, "--keep best=two is not understood"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "best=0"), 1, "k must be"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "above=1"), 1, "lower is better for ndoye"),
 ])  # fmt: skip
 def test_mistakes_are_told_with_the_exit_code_that_the_help_promises(place, arguments, code, words):
     done = confrere("select", *arguments, cwd=place)

@@ -10,6 +10,7 @@ from confrere.cli.reading import Reading, with_reading
 
 Method = Literal["ndoye", "influence", "gradients", "discrepancy", "all"]
 EVERY = ("ndoye", "influence", "gradients")
+RULES = "best=K, below=SCORE or above=SCORE (below where lower is better, as by ndoye), or drop: up to the largest gap"
 
 
 @with_reading
@@ -27,6 +28,9 @@ def select(
     silent: Annotated[
         list[str] | None, typer.Option(help="Silos that did not answer; written as for --silos.", show_default=False)
     ] = None,
+    keep: Annotated[
+        str | None, typer.Option(metavar="RULE", help=f"Whom to keep: {RULES}.", show_default="each method's own rule")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of folds and resampling.")] = 0,
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,
@@ -36,6 +40,7 @@ def select(
     Nothing is trained. To follow the advice, name the silos to `confrere train` with --silos or --exclude.
     """
     with for_people():
+        rule(keep)  # a word that is not understood is told before silos are asked
         choice = reading.choice(data)
         from confrere.data.choose import check_user
 
@@ -45,7 +50,7 @@ def select(
         found = {}
         for name in EVERY if method == "all" else (method,):
             with status(f"Asking the silos: {name}", hidden=quiet or json):
-                found[name] = selection_by(name, silos, user, inputs.apart(silent), seed)
+                found[name] = kept_by(keep, selection_by(name, silos, user, inputs.apart(silent), seed))
         if json:
             print_json({name: selection.to_dict() for name, selection in found.items()})
         else:
@@ -57,6 +62,32 @@ def selection_by(method: str, silos: Any, user: str, silent: tuple[str, ...], se
     from confrere import selection
 
     return getattr(selection, method)(silos, user, silent=silent, seed=seed)
+
+
+def rule(keep: str | None) -> tuple[str, float | None] | None:
+    """A rule of choice and its number, if it has one."""
+    if keep is None:
+        return None
+    name, equals, number = keep.partition("=")
+    try:
+        if name == "drop" and not equals:
+            return name, None
+        if name == "best":
+            return name, int(number)
+        if name in ("below", "above"):
+            return name, float(number)
+    except ValueError:
+        pass
+    raise ValueError(f"--keep {keep} is not understood: say {RULES}")
+
+
+def kept_by(keep: str | None, selection: Any) -> Any:
+    """The selection, with the choice of a rule if there is one."""
+    said = rule(keep)
+    if said is None:
+        return selection
+    name, number = said
+    return selection.drop() if number is None else getattr(selection, name)(number)
 
 
 def show(found: dict[str, Any], silos: Any, user: str, quiet: bool) -> None:
