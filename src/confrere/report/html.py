@@ -41,15 +41,25 @@ def table(
     holds words, not numbers.
     """
 
-    def cell(kind: str, words: str, most: int, plain: bool = not raw) -> str:
-        long = ' class="words"' if plain and len(words) > most else ""
-        return f"<{kind}{long}>{escape(words) if plain else words}</{kind.split()[0]}>"
+    rows = [list(row) for row in rows]
+    wordy = (
+        set() if raw else {k for row in rows for k, one in enumerate(row) if len(one) > LONG}
+    )  # columns of sentences
 
-    head = "".join(cell('th scope="col"', name, SHORT, plain=True) for name in header)
-    body = "".join(
-        "<tr>" + cell('th scope="row"', first, LONG) + "".join(cell("td", one, LONG) for one in rest) + "</tr>"
-        for first, *rest in rows
-    )
+    def cell(kind: str, words: str, look: str, plain: bool = not raw) -> str:
+        return f"<{kind}{look}>{escape(words) if plain else words}</{kind.split()[0]}>"
+
+    def head_look(k: int, name: str) -> str:
+        looks = [look for look, has in (("words", len(name) > SHORT), ("left", k in wordy)) if has]
+        return f' class="{" ".join(looks)}"' if looks else ""
+
+    def line(row: Sequence[str]) -> str:
+        kinds = ['th scope="row"', *["td"] * (len(row) - 1)]
+        cells = zip(kinds, row, strict=True)
+        return "".join(cell(kind, one, ' class="words"' if k in wordy else "") for k, (kind, one) in enumerate(cells))
+
+    head = "".join(cell('th scope="col"', name, head_look(k, name), plain=True) for k, name in enumerate(header))
+    body = "".join(f"<tr>{line(row)}</tr>" for row in rows)
     kind = ' class="reasons"' if reasons else ""
     named = f"table-{zlib.crc32(caption.encode()):08x}"
     return (

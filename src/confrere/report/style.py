@@ -41,7 +41,7 @@ th { font-weight: 600; } tbody th { font-weight: 400; }
 th:first-child, td:first-child, .reasons :is(th, td):nth-child(2) { text-align: left; }
 td:has(.own) { color: var(--soft); }
 th, td { white-space: nowrap; } .words { white-space: normal; min-width: 6rem; }
-tbody .words { text-align: left; min-width: 11rem; overflow-wrap: anywhere; }
+thead .left { text-align: left; } tbody .words { text-align: left; min-width: 11rem; overflow-wrap: anywhere; }
 pre { overflow: auto; max-height: 24rem; background: var(--tint); padding: .8rem; font-size: .8rem;
   border-radius: .4rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem 2.2rem;
