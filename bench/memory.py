@@ -31,7 +31,8 @@ that it maps are not counted), looked at once a second, and the slope of the lin
 
 FLARE keeps a thread for every reply until it cannot be sent again, 12 s here (`RESENDING` in
 `deploy/engine/processes.py`): so the hub's job has more memory the quicker rounds follow one another, but not the more
-of them there were. With FLARE's own 65 s it grew by 260 MB in the first 1,500 rounds, and stayed there.
+of them there were. With FLARE's own 65 s it grew by 260 MB in the first 1,500 rounds, and stayed there. The process of
+`hub start`, whose requests follow the clock and not the rounds, levels off after two minutes.
 
 Written by `python bench/memory.py`.
 """
