@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import confrere as cf
 from confrere.program import Setup, expected_traffic, numbers
 from confrere.testing import check_algorithm
-from confrere.transforms import after, compression_named, quantised, top_k
+from confrere.transforms import TopK, after, compression_named, quantised, top_k
 from tests.helpers import ALGORITHMS, RING, two_class_silos
 
 MODEL = cf.models.logistic()
@@ -94,8 +94,10 @@ def test_rounding_at_random_to_two_bits_would_pile_up_and_is_refused():
         quantised(2)
 
 
-@pytest.mark.parametrize("way", [*WAYS, top_k(0.01), quantised(2, "nearest"), quantised(16)], ids=str)
-@pytest.mark.parametrize("shapes", [SHAPES, {"w": (1,)}, {"w": (300, 3)}], ids=["small", "one", "large"])
+@pytest.mark.parametrize("way", [*WAYS, top_k(0.01), quantised(2, "nearest"), quantised(11), quantised(16)], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [SHAPES, {"w": (1,)}, {"w": (300, 3)}, {"b": (), "w": (50_001,)}], ids=["small", "one", "large", "larger"]
+)
 def test_the_bytes_on_the_wire_are_as_many_as_the_shapes_say_and_bring_everything_back(way, shapes):
     rng = np.random.default_rng(0)
     part = {name: jnp.asarray(rng.normal(size=shape).astype(np.float32)) for name, shape in shapes.items()}
@@ -125,6 +127,21 @@ def test_top_k_sends_so_many_and_no_smaller_ones(fraction, d, seed):
     assert 1 <= k <= d
     assert np.count_nonzero(sent) == k
     assert np.abs(part["w"][sent != 0]).min() >= np.abs(part["w"][sent == 0]).max(initial=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_equal_numbers_top_k_sends_the_first_whatever_leaf_they_are_in(seed):
+    rng = np.random.default_rng(seed)
+    shapes = {"a": (7,), "b": (), "c": (0, 3), "d": (4, 9), "e": (2, 3, 4)}
+    given = {name: rng.integers(-2, 3, size=shape).astype(np.float32) for name, shape in shapes.items()}
+    row = np.concatenate([np.ravel(a) for a in given.values()])
+    for fraction in (0.05, 0.3, 0.8):
+        way = TopK(fraction)
+        places = np.argsort(-np.abs(row), kind="stable")[: way.count(row.size)]
+        wanted = np.zeros_like(row)
+        wanted[places] = row[places]
+        sent = jax.jit(way.squeeze)(given)
+        np.testing.assert_array_equal(np.concatenate([np.ravel(a) for a in sent.values()]), wanted)
 
 
 @pytest.mark.parametrize("name", ["fedavg", "multi-task"])
