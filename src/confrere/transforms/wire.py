@@ -203,7 +203,7 @@ def place_type(d: int) -> np.dtype[Any]:
 def in_a_row(part: Tree) -> jax.Array:
     """The numbers of a part in a row, leaf by leaf.
 
-    Written one leaf after the other: XLA's code for CPUs takes ten times as long to concatenate leaves of unequal sizes.
+    Written one after the other: XLA's code for CPUs takes ten times as long to concatenate leaves of unequal sizes.
     """
     row, at = jnp.zeros(numbers_in(part), one_type(part)), 0
     for leaf in jax.tree.leaves(part):
