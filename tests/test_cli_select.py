@@ -62,9 +62,12 @@ def test_the_table_shows_names_reasons_and_that_nothing_is_trained(place):
     (("patients.csv", *NAMED, "--user", "north", "--silent", "nobody"), 1, "there is no silo 'nobody'"),
     (("patients.csv", *NAMED, "--user", "north", "--method", "guess"), 2, "guess"),
     (("patients.csv", *NAMED, "--user", "north", "--silos", "north"), 1, "nobody to choose from"),
-    (("patients.csv", *NAMED, "--user", "north", "--keep", "best=two"), 1, "--keep best=two is not understood"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "best=two"), 2, "best=two is not understood"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "drop=1"), 2, "drop=1 is not understood"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "best=1", "--method", "sure"), 2, "sure"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "below=1", "--method", "all"), 2, "no common limit"),
     (("patients.csv", *NAMED, "--user", "north", "--keep", "best=0"), 1, "k must be"),
-    (("patients.csv", *NAMED, "--user", "north", "--keep", "above=1"), 1, "lower is better for ndoye"),
+    (("patients.csv", *NAMED, "--user", "north", "--keep", "above=1"), 2, "better scores of ndoye are"),
 ])  # fmt: skip
 def test_mistakes_are_told_with_the_exit_code_that_the_help_promises(place, arguments, code, words):
     done = confrere("select", *arguments, cwd=place)

@@ -119,7 +119,7 @@ def test_exact_values_of_a_logistic_model_are_those_of_numpy_over_all_orders(oth
     np.testing.assert_allclose(found.values[1:], by_definition(others, value), atol=1e-6)
     assert np.nansum(found.values) == pytest.approx(found.total, abs=1e-12)
     drawn = np.nansum(found.value.draws, axis=0)  # what all are worth together, draw by draw
-    np.testing.assert_allclose(found.reach, np.percentile(drawn, [2.5, 97.5]), atol=1e-12)
+    np.testing.assert_allclose(found.total_interval, np.percentile(drawn, [2.5, 97.5]), atol=1e-12)
     everybody = set(range(others))
     expected = [value(everybody) - value(everybody - {i}) for i in range(others)]
     np.testing.assert_allclose(found.influence.values[1:], expected, atol=1e-6)

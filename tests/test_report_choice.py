@@ -9,7 +9,7 @@ def test_the_page_has_the_scores_of_three_methods_with_their_intervals():
     silos, place = hospital_silos(), 0
     choice = chosen_before(silos, place, hospital_study())
     assert choice.methods == ("ndoye", "influence", "gradients")
-    assert [line[0] for line in choice.lines] == list(silos.names[1:])
+    assert {line[0] for line in choice.lines} == set(silos.names[1:])
     for k, method in enumerate(choice.methods, 1):
         found = getattr(cf.selection, method)(silos, place, others=hospital_study().config["others"])
         for line in choice.lines:
@@ -23,7 +23,7 @@ def test_the_others_are_told_their_rank_on_the_page():
     hospital = hospital_contents().hospitals[0]
     [(heading, text)] = about_choice(hospital)
     assert heading == f"Whom might {hospital.name} have chosen before training?"
-    assert "By influence: " in text
+    assert "By how much they would be missed: " in text
     assert "rank 1 of 2, chosen" in text
     assert len(hospital.choice.told) == len(NAMES) - 1
 

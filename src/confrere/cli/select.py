@@ -1,5 +1,7 @@
 """`confrere select`: whom one silo might learn with, before anything is trained."""
 
+import contextlib
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,7 +12,8 @@ from confrere.cli.reading import Reading, with_reading
 
 Method = Literal["ndoye", "influence", "gradients", "discrepancy", "all"]
 EVERY = ("ndoye", "influence", "gradients")
-RULES = "best=K, below=SCORE or above=SCORE (below where lower is better, as by ndoye), or drop: up to the largest gap"
+RULES = "best=K; below=SCORE (ndoye, discrepancy); above=SCORE (influence, gradients); drop, up to the largest gap"
+SIDES = {"ndoye": "below", "discrepancy": "below", "influence": "above", "gradients": "above"}  # where the better are
 
 
 @with_reading
@@ -40,7 +43,7 @@ def select(
     Nothing is trained. To follow the advice, name the silos to `confrere train` with --silos or --exclude.
     """
     with for_people():
-        rule(keep)  # a word that is not understood is told before silos are asked
+        choose = rule(keep, method)
         choice = reading.choice(data)
         from confrere.data.choose import check_user
 
@@ -50,7 +53,7 @@ def select(
         found = {}
         for name in EVERY if method == "all" else (method,):
             with status(f"Asking the silos: {name}", hidden=quiet or json):
-                found[name] = kept_by(keep, selection_by(name, silos, user, inputs.apart(silent), seed))
+                found[name] = choose(selection_by(name, silos, user, inputs.apart(silent), seed))
         if json:
             print_json({name: selection.to_dict() for name, selection in found.items()})
         else:
@@ -64,30 +67,25 @@ def selection_by(method: str, silos: Any, user: str, silent: tuple[str, ...], se
     return getattr(selection, method)(silos, user, silent=silent, seed=seed)
 
 
-def rule(keep: str | None) -> tuple[str, float | None] | None:
-    """A rule of choice and its number, if it has one."""
+def rule(keep: str | None, method: Method) -> Callable[[Any], Any]:
+    """Whom to keep of a selection; words that are not understood are told before any silo is asked."""
     if keep is None:
-        return None
+        return lambda selection: selection
     name, equals, number = keep.partition("=")
-    try:
-        if name == "drop" and not equals:
-            return name, None
+    if name == "drop" and not equals:
+        return lambda selection: selection.drop()
+    with contextlib.suppress(ValueError):
         if name == "best":
-            return name, int(number)
-        if name in ("below", "above"):
-            return name, float(number)
-    except ValueError:
-        pass
-    raise ValueError(f"--keep {keep} is not understood: say {RULES}")
-
-
-def kept_by(keep: str | None, selection: Any) -> Any:
-    """The selection, with the choice of a rule if there is one."""
-    said = rule(keep)
-    if said is None:
-        return selection
-    name, number = said
-    return selection.drop() if number is None else getattr(selection, name)(number)
+            most = int(number)
+            return lambda selection: selection.best(most)
+        if name in SIDES.values():
+            limit = float(number)
+            if method == "all":
+                raise typer.BadParameter(f"--keep {keep}: the methods' scores have no common limit: say best=K or drop")
+            if SIDES[method] != name:
+                raise typer.BadParameter(f"--keep {keep}: the better scores of {method} are {SIDES[method]} a limit")
+            return lambda selection: getattr(selection, name)(limit)
+    raise typer.BadParameter(f"--keep {keep} is not understood: say {RULES}")
 
 
 def show(found: dict[str, Any], silos: Any, user: str, quiet: bool) -> None:

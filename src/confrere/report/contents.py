@@ -212,6 +212,7 @@ class Choice:
     lines: tuple[tuple[str, ...], ...]  # empty: the words say why
     words: tuple[str, ...]
     told: tuple[str, ...] = ()  # to the others, after the selection
+    small: str = ""  # what the numbers mean
 
 
 @dataclass(frozen=True)

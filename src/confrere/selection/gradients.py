@@ -97,13 +97,25 @@ def resampled(silos: Silos, rng: np.random.Generator) -> Silos:
     return replace(silos, silos=tuple(map(one, silos.silos)), source=None)
 
 
+def about_the_score(score: np.ndarray, drawn: Sequence[np.ndarray]) -> np.ndarray:
+    """Mean weights of draws [n, B], moved so that their median is the score [n], and within 0 and 1.
+
+    Rows that are drawn several times take the gradients of any two silos further apart than they are: as they come, all
+    draws would be too low.
+    """
+    if not drawn:
+        return np.zeros((len(score), 0))
+    values = np.stack(drawn, axis=1)
+    return np.clip(values + (score - np.median(values, axis=1))[:, None], 0, 1)
+
+
 def assembled(
     silos: Silos, user: int, history: History, drawn: Sequence[np.ndarray], without: dict[str, str]
 ) -> Selection:
     """The selection, those before the largest gap kept."""
     hidden = np.array([i == user or name in without for i, name in enumerate(silos.names)])
     scores = np.where(hidden, np.nan, mean_weights(history))
-    low, high = percentiles(np.stack(drawn, axis=1) if drawn else np.zeros((len(silos), 0)))
+    low, high = percentiles(about_the_score(mean_weights(history), drawn))
     low, high = (np.where(hidden, np.nan, end) for end in (low, high))
     reasons = dict(without)
     assert history.weights is not None
@@ -113,7 +125,7 @@ def assembled(
         reach = f" ({between(low[i], high[i])})"
         reasons[silos.names[i]] = (
             f"its gradients were {distance:.2f} times the user's own away from the user's, in the mean over "
-            f"{history.rounds} rounds: its mean weight was {scores[i]:.3f}{reach}, and {last:.3f} at the end; "
+            f"{history.rounds} rounds: its mean weight was {scores[i]:.4f}{reach}, and {last:.3f} at the end; "
             "distance and end have no interval"
         )
     runs = 1 + len(drawn)
@@ -125,5 +137,6 @@ def assembled(
     prior = np.array([1.0 if i == user or not hidden[i] else 0.0 for i in range(len(silos))])
     return Selection(
         "gradients", silos.names, user, scores, low, high, False, reasons, crossings,
-        "all silos' rows resampled" if drawn else "none were made", "mean weight over the rounds of the probe", prior,
+        "all silos' rows resampled, the median moved to the score" if drawn else "none were made",
+        "mean weight over the rounds of the probe", prior,
     ).drop()  # fmt: skip

@@ -7,8 +7,13 @@ TAIL = 2.5  # per cent on either side of a 95 % interval
 
 
 def means_of_resamples(rows: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Means [k, B] of values [k, m] over B draws of m rows with replacement, the same draws for all k."""
+    """Means [k, B] of values [k, m] over B draws of m rows with replacement, the same draws for all k.
+
+    One row drawn anew is itself, which says nothing: then there are no draws.
+    """
     m = rows.shape[1]
+    if m < 2:
+        return np.zeros((len(rows), 0))
     counts = np.random.default_rng(seed).multinomial(m, np.full(m, 1 / m), size=resamples)
     return rows @ counts.T / m
 

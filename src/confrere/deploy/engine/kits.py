@@ -128,16 +128,22 @@ def site_install(folder: Path, name: str, signed_zip: Path, fingerprint: str) ->
     """Unpack the signed certificate, if it is by the authority whose fingerprint was confirmed."""
     if not signed_zip.is_file():
         raise FileNotFoundError(f"there is no file {signed_zip}")
-    kit, made = folder / "kit", folder / "kit.new"
-    shutil.rmtree(made, ignore_errors=True)
+    kit, made, before = folder / "kit", folder / "kit.new", folder / "kit.old"
+    if before.exists() and not kit.exists():
+        before.rename(kit)  # it was interrupted the last time
+    for place in (made, before):
+        shutil.rmtree(place, ignore_errors=True)
+    whose = "--request-dir", name, "--fingerprint", fingerprint
     try:
-        whose = "--request-dir", name, "--fingerprint", fingerprint
         flare(folder, "package", signed_zip.resolve(), *whose, "-w", made.name)
         settle_site(kit_of(made, name))
-        shutil.rmtree(kit, ignore_errors=True)  # only now: what is refused leaves the one that is there
-        made.rename(kit)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)  # what is refused leaves the one that is there
+        raise
+    if kit.exists():
+        kit.rename(before)
+    made.rename(kit)
+    shutil.rmtree(before, ignore_errors=True)
     return kit_of(kit, name)
 
 

@@ -73,7 +73,7 @@ class Shapley:
     error: np.ndarray  # [n] half the 95 % interval of drawing orders; 0 where all coalitions were tried
     alone: float  # the user's loss by itself
     together: float  # and with everybody
-    reach: tuple[float, float]  # the 95 % interval of what learning with everybody is worth
+    total_interval: tuple[float, float]  # the 95 % interval of what learning with everybody is worth
     coalitions: int  # that were tried
     orders: int  # that were drawn; 0: all coalitions were tried
     judged: str
@@ -109,7 +109,7 @@ class Shapley:
         others = [(i, n) for i, n in enumerate(self.names) if i != self.user]
         return {
             "user": self.names[self.user], "alone": self.alone, "together": self.together, "total": self.total,
-            "total_interval": [finite(end) for end in self.reach],
+            "total_interval": [finite(end) for end in self.total_interval],
             "shapley": {n: self.value.of(i) | {"error": finite(self.error[i])} for i, n in others},
             "influence": {n: self.influence.of(i) for i, n in others},
             "exact": self.exact, "orders": self.orders, "coalitions": self.coalitions, "judged": self.judged,

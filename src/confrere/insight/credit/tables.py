@@ -138,10 +138,11 @@ def money(amount: float, budget: float) -> str:
 def credit_in_words(ledger: "Ledger", scheme: Scheme = "shapley") -> list[str]:
     """Who earned what by one scheme, and how sure that is."""
     user, found = ledger.names[ledger.user], ledger.shapley
-    worth = f"a fall of {signed(found.total)} ({between(*found.reach)})"
-    gain = f"from {found.alone:.4f} to {found.together:.4f} a row, {worth}"
-    verb = "falls" if found.total > 0 else "does not fall"
-    said = [f"With all others, the loss of {user} {verb}: {gain}, on {found.judged} ({found.made})."]
+    low, high = found.total_interval
+    chance = ", which chance may explain" if low <= 0 <= high else ""
+    fall = f"a fall of {signed(found.total)} ({between(low, high)}){chance}"
+    gain = f"from {found.alone:.4f} to {found.together:.4f} a row, {fall}"
+    said = [f"With all others, the loss of {user} goes {gain}, on {found.judged} ({found.made})."]
     said += [
         f"{ledger.names[i]} sent in every round what {user} sent: by influence, shapley and sure it earns nothing."
         for i in ledger.run.copies

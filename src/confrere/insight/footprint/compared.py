@@ -141,9 +141,8 @@ def price(
 def over_seeds(result: StudyResult, name: str, metric: str) -> Interval:
     """What an algorithm reached, with its interval; where all seeds gave one number there is none, not one of no width.
 
-    No interval reaches below 0, nor that of an accuracy above 1.
-
     That is so where nothing is left to chance: the test rows came with the data, and training draws nothing.
+    No interval reaches below 0, nor that of an accuracy above 1.
     """
     found = interval(result.values(name, ALL, metric, "last"), result.test_per_train(name, ALL))
     if found.se == 0 or found.low is None or found.high is None:

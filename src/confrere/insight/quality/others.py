@@ -42,12 +42,12 @@ class Difference:
     @property
     def clear(self) -> bool:
         """Whether chance does not explain it."""
-        return self.discovery <= ALPHA
+        return self.discovery <= ALPHA and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)
 class ToOther:
-    """What one silo is told: its rank (None: it did not answer), whether it was chosen, and the largest differences."""
+    """What one silo is told: its rank (None: it was left out, `why`), whether it was chosen, and what differs most."""
 
     silo: str
     rank: int | None
@@ -57,6 +57,7 @@ class ToOther:
     low: float | None
     high: float | None
     differences: tuple[Difference, ...]  # the clearest first
+    why: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -155,6 +156,6 @@ def about(selection: Selection, name: str, place: int, apart: tuple[Difference, 
     ranked = name in selection.ranking
     numbers = [float(v[place]) if ranked else None for v in (selection.scores, selection.low, selection.high)]
     rank = selection.ranking.index(name) + 1 if ranked else None
-    return ToOther(
-        name, rank, len(selection.ranking), name in selection.kept, numbers[0], numbers[1], numbers[2], apart
-    )
+    why = None if ranked else selection.reasons[name]
+    score, low, high = numbers
+    return ToOther(name, rank, len(selection.ranking), name in selection.kept, score, low, high, apart, why)

@@ -124,7 +124,7 @@ def next_in_words(nexts: Sequence[Next]) -> list[str]:
 def other_in_words(told: ToOther, user: str) -> str:
     """What one other silo is told."""
     if told.rank is None:
-        return f"To {told.silo}: you did not answer, and were left out."
+        return f"To {told.silo}: you were left out: {told.why}."
     score = "" if told.score is None else f", score {signed(told.score)} ({between(told.low or 0.0, told.high or 0.0)})"
     clear = [d for d in told.differences if d.clear][:MOST_WEIGHTS]
     weights = "; ".join(f"{d.feature} {signed(d.difference)} ({between(d.low, d.high)})" for d in clear)

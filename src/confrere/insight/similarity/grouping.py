@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
+from scipy.stats import binomtest
 
 STABLE = 0.9
 CHANCE = 0.05
@@ -56,8 +57,8 @@ def grouped(names: tuple[str, ...], distances: np.ndarray, draws: np.ndarray, no
         together, count = joined(cut), int(cut.max()) + 1
         same = np.mean([joined(cut_into(tree, count)) == together for tree in trees], axis=0)
         groups = in_order([tuple(names[known[i]] for i in np.flatnonzero(cut == g)) for g in range(count)])
-        cut_by_luck = Groups((), "", groups, float(same.min()), float(np.mean(by_luck >= dunn(D, cut))))
-        found.append(judged(cut_by_luck, len(trees), len(by_luck)))
+        considered = Groups((), "", groups, float(same.min()), float(np.mean(by_luck >= dunn(D, cut))))
+        found.append(judged(considered, len(trees), len(by_luck)))
     return next((one for one in found if one.groups), found[0])
 
 
@@ -65,7 +66,10 @@ def judged(found: Groups, draws: int, lucky: int) -> Groups:
     """Whether the best cut is suggested, and why or why not; shares have the interval that so many draws leave."""
     said = "; ".join(" and ".join(group) for group in found.considered)
     held = f"came back in {of_draws(found.consensus, draws)} of the resamples"
-    luck = f"silos that are all alike would be as well apart in {of_draws(found.chance, lucky)} of them"
+    luck = f"silos that are all alike would be as well apart in {of_draws(found.chance, lucky)} of as many draws"
+    low, high = ends_of(found.chance, lucky)
+    if low <= CHANCE <= high:
+        luck += f", which is near the limit of {CHANCE:.0%}: more resamples may say otherwise"
     if found.chance > CHANCE:
         return found._replace(words=f"no stable grouping: the best one ({said}) may be chance, as {luck}")
     if found.consensus < STABLE:
@@ -79,10 +83,14 @@ def of_draws(share: float, draws: int) -> str:
     >>> of_draws(0.06, 100), of_draws(0.0, 30)
     ('6% (3% to 12%)', '0% (0% to 11%)')
     """
-    from confrere.report.intervals import share as shared_by  # the report itself imports similarity
+    low, high = ends_of(share, draws)
+    return f"{share:.0%} ({low:.0%} to {high:.0%})"
 
-    found = shared_by(round(share * draws), draws)
-    return f"{share:.0%} ({found.low or 0.0:.0%} to {found.high or 0.0:.0%})"
+
+def ends_of(share: float, draws: int) -> tuple[float, float]:
+    """The ends of that interval."""
+    ends = binomtest(round(share * draws), draws).proportion_ci(method="wilson")
+    return float(ends.low), float(ends.high)
 
 
 def in_order(groups: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
