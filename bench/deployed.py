@@ -67,7 +67,7 @@ def make_site(place: Path, name: str, seed: int) -> None:
 
 
 class Line(Proxy):
-    """A wire between a site and the hub that passes so many bytes a second, each way."""
+    """A wire between a site and the hub that passes so many bytes a second, each way, of every connection."""
 
     def __init__(self, port: int, speed: float):
         self.speed = speed

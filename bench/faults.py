@@ -32,7 +32,8 @@ class Row:
     def seconds(self, name: str) -> str:
         """Median and largest of what was measured."""
         known = [one[name] for one in self.found if one[name] is not None]
-        return f"{median(known):.1f} ({max(known):.1f})" if known else "-"
+        some = f", {len(known)} of {len(self.found)}" if len(known) < len(self.found) else ""
+        return f"{median(known):.1f} ({max(known):.1f}){some}" if known else "-"
 
     def cells(self) -> str:
         """A line of the table."""
@@ -61,7 +62,7 @@ of SCAFFOLD in float64: a hub and four sites on one machine of two processors, w
 
 - *lasted*: from the fault to the end of its cause; 0 for a process that was killed and that ours start again.
 - *noticed*: from the fault until the journal shows that a site did not answer, or that the hub went on from its state;
-  "-" if nobody noticed, because no round was missed.
+  "-" if nobody noticed, because no round was missed; how many were, if not all.
 - *back*: from the end of the cause until a round has all four sites again.
 
 | fault | count | lasted | noticed | back | rounds without somebody (median) |

@@ -109,7 +109,7 @@ def compressed(quickly: dict[str, Pace], slowly: dict[str, Pace]) -> str:
     lines = [
         f"Compression of what sites send (`compress` in study.toml), {LARGEST:,} numbers; what they receive is not "
         "compressed. Between processes of one machine nothing is gained by fewer bytes but their copies; the last "
-        f"columns are for sites whose line to the hub passes {MEGABITS} Mbit/s each way (a proxy that waits).",
+        f"columns are for sites whose connections to the hub pass {MEGABITS} Mbit/s each way (a proxy that waits).",
         "",
         "| compress | bytes that sites send | of the bytes | s a round | range | rounds | of the time "
         f"| {MEGABITS} Mbit/s: s a round | range | rounds | of the time |",
