@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confrere import clients, mixers
 from confrere import weights as weighting
 from confrere.algorithms.common import averaging, recipe_of
-from confrere.checks import check_counts, check_network, check_numbers, concrete
+from confrere.checks import check_counts, check_network, check_numbers, check_switches, concrete, those_given
 from confrere.clients.batches import Order
 from confrere.core import Algorithm, Loss, Mixer, federate, weighted
 from confrere.prior import Prior
@@ -71,7 +71,7 @@ def gtv_async(
     >>> cf.gtv_async(cf.networks.Network.from_edges([(0, 1)]), lr=0.1, delay=2).static["delay"]
     2
     """
-    check_counts(delay=delay or None)
+    check_counts(0, delay=delay)
     static = {"batch": batch, "order": order, "delay": delay}
     return gtv_recipe(_gtv_async, "gtv_async", network, static, lr=lr, alpha=alpha, l2=l2, prior=prior)
 
@@ -95,7 +95,8 @@ def gtv_relax(
     """
     check_network(network)
     check_counts(steps=steps)
-    check_numbers(alpha=alpha, **({} if l2 is None else {"l2": l2}))
+    check_switches(book=book)
+    check_numbers(alpha=alpha, **those_given(l2=l2))
     static = {"network": network, "steps": steps, "book": book}
     return Recipe.of(_gtv_relax, "gtv_relax", static, alpha=alpha, l2=l2, prior=prior)
 
@@ -111,7 +112,7 @@ def fedavg_prox(eta: float, steps: int = 10, l2: float | None = None, prior: Pri
     {'eta': 0.1}
     """
     check_counts(steps=steps)
-    check_numbers(eta=eta, **({} if l2 is None else {"l2": l2}))
+    check_numbers(eta=eta, **those_given(l2=l2))
     if concrete(eta) == 0:
         raise ValueError("eta must be above 0: with 0 no model would ever move")
     return Recipe.of(_fedavg_prox, "fedavg_prox", {"steps": steps}, eta=eta, l2=l2, prior=prior)

@@ -257,7 +257,7 @@ def check_unused(share: Share, min_cell: int, prevalence: float | None) -> None:
 def check_extras(uncertainty: int, guess_weight: float) -> None:
     """Refuse numbers of draws and weights of guesses that cannot be right."""
     check_numbers(guess_weight=guess_weight)
-    check_counts(uncertainty=uncertainty or None)
+    check_counts(0, uncertainty=uncertainty)
     if uncertainty == 1:
         raise ValueError("uncertainty: from a single draw nothing can be told; 50 is enough for most")
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from confrere.checks import check_counts
+from confrere.checks import check_counts, those_given
 from confrere.clients.shuffle import shuffle
 from confrere.clients.subset import subset
 from confrere.core import Batch, Block
@@ -124,7 +124,7 @@ def plan_for(order: Order, batch: int | None, steps: int | None, epochs: int | N
         raise ValueError(f"order must be 'shuffled', 'cyclic' or 'full', not {order!r}")
     if steps is not None and epochs is not None:
         raise ValueError("give epochs or steps, not both")
-    check_counts(batch=batch, steps=steps, epochs=epochs)
+    check_counts(**those_given(batch=batch, steps=steps, epochs=epochs))
     if order == "full" or batch is None:
         return full(steps or epochs or 1)
     if order == "cyclic":

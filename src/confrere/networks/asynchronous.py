@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_counts, check_share
+from confrere.checks import check_counts, check_share, real_array
 from confrere.core import Tree
 from confrere.networks.kinds import smooth
 from confrere.networks.layout import Layout
@@ -85,8 +85,9 @@ def async_fedgd(
     [[1.0], [2.0]]
     """
     smooth(p)
-    check_counts(delay=delay or None)
-    given = np.asarray(activation, float)
+    check_counts(iterations=iterations)
+    check_counts(0, delay=delay, seed=seed)
+    given = real_array("activation", activation)
     if given.shape not in ((), (p.n,), (iterations, p.n)):
         raise ValueError(f"activation must be one number, one per node, or [{iterations}, {p.n}], not {given.shape}")
     check_share(activation=float(given.min()))

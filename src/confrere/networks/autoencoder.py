@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_counts, check_numbers, those_given
 from confrere.core import Batch, Tree
 from confrere.models.model import Model, blank_padding, init_dense, mean_over_live
 
@@ -59,7 +59,7 @@ def autoencoder(
     from confrere.data.silos import Silos
     from confrere.simulate import simulate
 
-    check_counts(latent=latent, hidden=hidden, rounds=rounds)
+    check_counts(latent=latent, rounds=rounds, **those_given(hidden=hidden))
     check_numbers(lr=lr)
     given = checked_rows(rows)
     centre, scale = standards(given)

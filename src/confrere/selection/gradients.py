@@ -62,7 +62,8 @@ def gradients(
     >>> cf.selection.gradients(cf.data.titanic("age-some"), user="0-35 a", resamples=0).ranking
     ['36+', '0-35 b', 'unknown']
     """
-    check_counts(rounds=rounds, resamples=resamples or None)
+    check_counts(rounds=rounds)
+    check_counts(0, resamples=resamples)
     silos, place, model = start_with(silos, user, model, others)
     who, without = asked(silos, place, silent)
     active = np.tile([name in who or i == place for i, name in enumerate(silos.names)], (rounds, 1))

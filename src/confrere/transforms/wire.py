@@ -92,7 +92,7 @@ class Quantised:
 
     def __post_init__(self) -> None:
         check_counts(bits=self.bits)
-        if self.bits is None or not FEWEST <= self.bits <= MOST:
+        if not FEWEST <= self.bits <= MOST:
             raise ValueError(f"bits must be a whole number from {FEWEST} to {MOST}, not {self.bits!r}")
         if self.rounding not in ("stochastic", "nearest"):
             raise ValueError(f"rounding must be 'stochastic' or 'nearest', not {self.rounding!r}")

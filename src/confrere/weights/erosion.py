@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_counts, check_numbers, those_given
 from confrere.core import Ctx, Geometry, Weights, present
 
 
@@ -107,7 +107,7 @@ def erosion(
     [1.0, 1.0, 0.8]
     """
     check_choices(passes, newcomer)
-    check_counts(batch=batch, steps=steps)
+    check_counts(steps=steps, **those_given(batch=batch))
     check_numbers(p_d=p_d, p_s=p_s)
     if isinstance(user, str | bool) or user is None:
         raise TypeError(f"weights know silos by their places only: user must be a whole number, not {user!r}")

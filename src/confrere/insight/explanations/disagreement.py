@@ -129,7 +129,7 @@ def disagreement(
 
     model = fitting_model(silos) if model is None else model
     check_types(model, silos)
-    check_counts(resamples=resamples or None)
+    check_counts(0, resamples=resamples)
     places = silos.index(a), silos.index(b)
     rows = [training_rows(silos, place) for place in places]
     at = "the model given"

@@ -55,7 +55,8 @@ def similarity(
     """
     names = chosen(measures)
     check_numbers(l2=l2)
-    check_counts(resamples=resamples or None, min_group=min_group, common_rows=common_rows)
+    check_counts(0, resamples=resamples)
+    check_counts(min_group=min_group, common_rows=common_rows)
     if len(silos) < 2:
         raise ValueError(f"silo {silos.names[0]!r} is alone: there is nobody to compare it with")
     ordered = replace(silos, silos=tuple(sorted(silos.silos, key=lambda s: s.name)), source=None)
