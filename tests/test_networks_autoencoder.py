@@ -97,7 +97,7 @@ def test_a_constant_column_comes_back_as_it_was():
     [
         ([], {}, "there is none"),
         ([np.ones((2, 3)), np.ones((2, 4))], {}, r"silo 1 has rows of shape \(2, 4\)"),
-        ([np.ones((2, 3)), np.ones((0, 3))], {}, "silo 1 has rows of shape"),
+        ([np.ones((2, 3)), np.ones((0, 3))], {}, "silo 1 has no rows"),
         ([np.ones((2, 3)), [[1.0, np.nan, 2.0]]], {}, "silo 1 has a value that is not finite"),
         ([np.eye(3)], {"latent": 0}, "latent must be"),
         ([np.eye(3)], {"hidden": -1}, "hidden must be"),

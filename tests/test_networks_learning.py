@@ -193,7 +193,7 @@ def test_classifiers_learn_of_classes_that_only_neighbours_have():
     assert h.predictions.shape == (2, 3, 3)
     np.testing.assert_allclose(h.predictions.sum(axis=2), 1)
     assert h.predictions[0, 2, 2] > 0.5
-    with pytest.raises(ValueError, match="rows of 2 nodes"):
+    with pytest.raises(ValueError, match="an array for each of 2 nodes, not 1"):
         nets.relax_predictors(net, tree, X[:1], y[:1], [[0.0]], alpha=1.0)
 
 
@@ -291,7 +291,7 @@ def test_vertical_learning_ends_where_no_silo_can_do_better():
         np.testing.assert_allclose(X[i] @ found.models[i], found.predictions[i], atol=1e-10)
     alone = nets.vertical(net, X, y, 0.0, 1)
     np.testing.assert_allclose(alone.models[0], np.linalg.lstsq(X[0], y, rcond=None)[0])
-    with pytest.raises(ValueError, match="3 matrices of 30 rows"):
+    with pytest.raises(ValueError, match="X must have an array for each of 3 silos, not 2"):
         nets.vertical(net, X[:2], y, 1.0)
 
 

@@ -292,15 +292,15 @@ def test_blocks_are_multiplied_and_inverted_node_by_node(n, d, x64):
     [
         (lambda: GTVMin(NET, alpha=-1.0, X=[], y=[]), "alpha must be"),
         (lambda: GTVMin(NET, alpha=1.0), "give X and y"),
-        (lambda: GTVMin(NET, alpha=1.0, X=[np.ones((2, 1))] * 2, y=[[1.0, 2.0]] * 2), "X must have the rows of 3"),
-        (lambda: GTVMin(NET, alpha=1.0, X=[np.ones((2, 1))] * 3), "y must have the rows of 3"),
+        (lambda: GTVMin(NET, alpha=1.0, X=[np.ones((2, 1))] * 2, y=[[1.0, 2.0]] * 2), "X must have an array for each"),
+        (lambda: GTVMin(NET, alpha=1.0, X=[np.ones((2, 1))] * 3), "y must have an array for each of 3 nodes, not none"),
         (
             lambda: GTVMin(NET, alpha=1.0, X=[np.ones((2, 1))] * 2 + [np.ones((3, 1))], y=[[1.0, 2.0]] * 3),
             r"node 2 has X of shape \(3, 1\) and y of shape \(2,\)",
         ),
         (
             lambda: GTVMin(NET, alpha=1.0, X=[np.ones((2, 1))] * 2 + [np.ones((2, 2))], y=[[1.0, 2.0]] * 3),
-            "node 2 has 2 features, where others have 1",
+            "node 2 has 2 features, where 1 are needed",
         ),
         (
             lambda: GTVMin(NET, alpha=1.0, X=[np.ones((2, 1))] * 3, y=[[1.0, 2.0]] * 2 + [[1.0, np.nan]]),

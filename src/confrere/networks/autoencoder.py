@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_counts, check_numbers, those_given
+from confrere.checks import check_counts, check_single_numbers, those_given
 from confrere.core import Batch, Tree
 from confrere.models.model import Model, blank_padding, init_dense, mean_over_live
+from confrere.networks.rows import silo_rows
 
 
 class Autoencoder(NamedTuple):
@@ -60,26 +61,13 @@ def autoencoder(
     from confrere.simulate import simulate
 
     check_counts(latent=latent, rounds=rounds, **those_given(hidden=hidden))
-    check_numbers(lr=lr)
-    given = checked_rows(rows)
+    check_single_numbers(lr=lr)
+    given = silo_rows(rows)
     centre, scale = standards(given)
     silos = Silos.from_arrays([((a - centre) / scale, np.zeros(len(a))) for a in given])
     steps = fedopt(lr=1.0, server="adam", server_lr=lr, b2=0.999, eps=1e-8, batch=None, steps=1)
     history = simulate(steps, model(latent, hidden), silos, rounds, seed, metrics=(), record=())
     return Autoencoder(jax.tree.map(lambda a: a[0], history.models), centre, scale)
-
-
-def checked_rows(rows: Sequence[Any]) -> list[np.ndarray]:
-    """The rows of every silo [m_i, d], or what is wrong with whose."""
-    given = [np.asarray(a, float) for a in rows]
-    if not given:
-        raise ValueError("rows must have a matrix [m_i, d] for every silo, and there is none")
-    for i, a in enumerate(given):
-        if a.ndim != 2 or not a.size or a.shape[1] != given[0].shape[-1]:
-            raise ValueError(f"silo {i} has rows of shape {a.shape}: give at least one row, of the features of silo 0")
-        if not np.isfinite(a).all():
-            raise ValueError(f"silo {i} has a value that is not finite; leave such rows out")
-    return given
 
 
 def standards(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_counts, check_single_numbers, those_given
 from confrere.networks.loops import rates
+from confrere.networks.rows import one_regression, vector_of
 
 
 class Diagnosis(NamedTuple):
@@ -33,8 +34,8 @@ def diagnose(train: float, validation: float, baseline: float | None = None, fac
     >>> diagnose(train=1.0, validation=4.0).case
     'overfitting'
     """
-    check_numbers(train=train, validation=validation, **({} if baseline is None else {"baseline": baseline}))
-    check_numbers(1.0, factor=factor)
+    check_single_numbers(train=train, validation=validation, **those_given(baseline=baseline))
+    check_single_numbers(1.0, factor=factor)
     if validation > factor * train:
         case = "overfitting"
     elif train > factor * validation:
@@ -53,8 +54,8 @@ def ridge(X: Any, y: Any, alpha: float) -> np.ndarray:
     >>> ridge([[1.0], [1.0]], [2.0, 4.0], alpha=1.0).tolist()
     [1.5]
     """
-    check_numbers(alpha=alpha)
-    rows, labels = np.asarray(X, float), np.asarray(y, float)
+    check_single_numbers(alpha=alpha)
+    rows, labels = one_regression(X, y)
     m, d = rows.shape
     return np.linalg.lstsq(np.vstack([rows, np.sqrt(alpha * m) * np.eye(d)]), np.r_[labels, np.zeros(d)])[0]
 
@@ -67,9 +68,11 @@ def augmented(X: Any, y: Any, alpha: float, copies: int, seed: int = 0) -> tuple
     >>> fitted_parameters([X], [y]).round(1).tolist()
     [[1.5]]
     """
-    check_numbers(alpha=alpha)
+    check_single_numbers(alpha=alpha)
     check_counts(copies=copies)
-    rows, labels = np.tile(np.asarray(X, float), (copies, 1)), np.tile(np.asarray(y, float), copies)
+    check_counts(0, seed=seed)
+    rows, labels = one_regression(X, y)
+    rows, labels = np.tile(rows, (copies, 1)), np.tile(labels, copies)
     return rows + np.sqrt(alpha) * np.random.default_rng(seed).normal(size=rows.shape), labels
 
 
@@ -80,8 +83,8 @@ def online_gd(X: Any, y: Any, lr: Any, start: Any = None) -> np.ndarray:
     >>> online_gd([[1.0], [1.0]], [1.0, 1.0], lr=0.25).tolist()
     [[0.5], [0.75]]
     """
-    rows, labels = np.asarray(X, float), np.asarray(y, float)
-    w = np.zeros(rows.shape[1]) if start is None else np.asarray(start, float)
+    rows, labels = one_regression(X, y)
+    w = np.zeros(rows.shape[1]) if start is None else vector_of("start", start, rows.shape[1])
     path = []
     for x, answer, eta in zip(rows, labels, rates(lr, len(labels)), strict=True):
         w = w + 2 * eta * x * (answer - w @ x)

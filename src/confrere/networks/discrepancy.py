@@ -8,36 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from confrere.checks import check_counts, check_switches
+from confrere.checks import check_counts, check_functions, check_switches, real_array
 from confrere.networks.extras import needed
-from confrere.networks.statistics import one_block
-
-
-def labels_of(y: Sequence[Any]) -> list[np.ndarray]:
-    """The labels of every silo, if each has some."""
-    for i, given in enumerate(y):
-        if given is None or np.size(given) == 0:
-            raise ValueError(
-                f"silo {i} has no labels, which say how alike it is to others: leave it out, or join it by what it has"
-            )
-    return [np.asarray(b) for b in y]
-
-
-def pairs_of(X: Sequence[Any], y: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The rows and labels of every silo, if each has some."""
-    labels = labels_of(y)
-    if len(X) != len(labels):
-        raise ValueError(f"X and y must have the rows of the same silos, not of {len(X)} and {len(labels)}")
-    features = np.shape(X[0])[-1] if np.ndim(X[0]) == 2 else 0
-    return [one_block(i, a, b, features) for i, (a, b) in enumerate(zip(X, labels, strict=True))]
-
-
-def rows_of(rows: Sequence[Any]) -> list[np.ndarray]:
-    """The rows of every silo as matrices, if each has some."""
-    for i, given in enumerate(rows):
-        if given is None or np.ndim(given) != 2 or len(given) == 0:
-            raise ValueError(f"silo {i} has no rows [m_i, d], which say how alike it is to others: leave it out")
-    return [np.asarray(a, float) for a in rows]
+from confrere.networks.rows import (
+    plain_labels,
+    silo_classes,
+    silo_labels,
+    silo_pairs,
+    silo_rows,
+    vector_of,
+)
 
 
 def fitted_parameters(X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
@@ -47,7 +27,7 @@ def fitted_parameters(X: Sequence[Any], y: Sequence[Any]) -> np.ndarray:
     >>> fitted_parameters([[[1.0], [2.0]], [[1.0]]], [[2.0, 4.0], [3.0]]).round(6).tolist()
     [[2.0], [3.0]]
     """
-    return np.stack([np.linalg.lstsq(a, b)[0] for a, b in pairs_of(X, y)])
+    return np.stack([np.linalg.lstsq(a, b)[0] for a, b in silo_pairs(X, y)])
 
 
 def gradients_at(X: Sequence[Any], y: Sequence[Any], w: Any) -> np.ndarray:
@@ -57,8 +37,9 @@ def gradients_at(X: Sequence[Any], y: Sequence[Any], w: Any) -> np.ndarray:
     >>> gradients_at([[[1.0], [2.0]], [[1.0]]], [[2.0, 4.0], [3.0]], [0.0]).tolist()
     [[-10.0], [-6.0]]
     """
-    point = np.asarray(w, float)
-    return np.stack([2 / len(b) * a.T @ (a @ point - b) for a, b in pairs_of(X, y)])
+    pairs = silo_pairs(X, y)
+    point = vector_of("w", w, pairs[0][0].shape[1])
+    return np.stack([2 / len(b) * a.T @ (a @ point - b) for a, b in pairs])
 
 
 def mean_labels(y: Sequence[Any]) -> np.ndarray:
@@ -68,7 +49,7 @@ def mean_labels(y: Sequence[Any]) -> np.ndarray:
     >>> mean_labels([[1.0, 3.0], [5.0]]).tolist()
     [[2.0], [5.0]]
     """
-    return np.array([[np.mean(b)] for b in labels_of(y)])
+    return np.array([[np.mean(b)] for b in silo_labels(y)])
 
 
 def class_shares(y: Sequence[Any], classes: Sequence[Any] | None = None) -> np.ndarray:
@@ -78,8 +59,8 @@ def class_shares(y: Sequence[Any], classes: Sequence[Any] | None = None) -> np.n
     >>> class_shares([["a", "b"], ["b"]]).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
-    labels = labels_of(y)
-    known = np.unique(np.concatenate(labels)) if classes is None else np.asarray(classes)
+    labels = silo_classes(y)
+    known = np.unique(np.concatenate(labels)) if classes is None else plain_labels("classes", classes, "a list")
     return np.stack([(b[:, None] == known).mean(axis=0) for b in labels])
 
 
@@ -90,7 +71,7 @@ def label_overlap(y: Sequence[Any]) -> np.ndarray:
     >>> label_overlap([["a", "b"], ["b", "b"]]).tolist()
     [[0.0, 0.25], [0.25, 0.0]]
     """
-    labels = labels_of(y)
+    labels = silo_classes(y)
     known = np.unique(np.concatenate(labels))
     counts = np.stack([(b[:, None] == known).sum(axis=0) for b in labels])
     has = counts > 0
@@ -112,7 +93,9 @@ def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0, weigh
     [[0.05, 5.05], [1.05, 9.05]]
     """
     check_counts(parts=parts)
+    check_counts(0, seed=seed)
     check_switches(weights=weights)
+    given = silo_rows(rows, least=max(parts, 2))
     mixture = needed("sklearn.mixture", "mixture_parameters")
     threads = needed("threadpoolctl", "mixture_parameters")
 
@@ -122,7 +105,7 @@ def mixture_parameters(rows: Sequence[Any], parts: int = 2, seed: int = 0, weigh
         return np.concatenate([part.ravel() for part in told])
 
     with threads.threadpool_limits(1):  # of small matrices threads only wait for each other
-        return np.stack([one(a) for a in rows_of(rows)])
+        return np.stack([one(a) for a in given])
 
 
 def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) -> np.ndarray:
@@ -135,7 +118,16 @@ def latent_vectors(rows: Sequence[Any], encoder: Callable[[np.ndarray], Any]) ->
     >>> latent_vectors([[[1.0, 2.0], [3.0, 4.0]]], lambda rows: rows[:, :1] + rows[:, 1:]).tolist()
     [[5.0]]
     """
-    return np.stack([np.asarray(encoder(a), float).mean(axis=0) for a in rows_of(rows)])
+    check_functions(encoder=encoder)
+    return np.stack([encoded(f"silo {i}", a, encoder).mean(axis=0) for i, a in enumerate(silo_rows(rows))])
+
+
+def encoded(who: str, rows: np.ndarray, encoder: Callable[[np.ndarray], Any]) -> np.ndarray:
+    """What an encoder makes of rows: one vector [k] of each."""
+    found = real_array(f"what encoder makes of {who}", encoder(rows), "[m, k]")
+    if len(found) != len(rows):
+        raise ValueError(f"encoder must make one vector of each of {len(rows)} rows of {who}, not {len(found)}")
+    return found
 
 
 def distances_between(vectors: Any) -> np.ndarray:
@@ -145,5 +137,5 @@ def distances_between(vectors: Any) -> np.ndarray:
     >>> distances_between([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
-    z = np.asarray(vectors, float)
+    z = real_array("vectors", vectors, "[n, k]")
     return np.linalg.norm(z[:, None] - z[None], axis=2)

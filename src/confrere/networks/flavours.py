@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_counts, check_network, check_single_numbers, real_array
 from confrere.networks.extras import needed
 from confrere.networks.kinds import quadratic_of
 from confrere.networks.network import Network
 from confrere.networks.problem import GTVMin
+from confrere.networks.rows import check_each, models_of, one_block, plain_labels, row_blocks
 from confrere.networks.spectra import lowest_vectors
-from confrere.networks.statistics import Quadratic, row_blocks
+from confrere.networks.statistics import Quadratic
 
 
 def clusters(vectors: Any, k: int, method: Literal["kmeans", "gmm"] = "kmeans", seed: int = 0) -> np.ndarray:
@@ -27,12 +28,17 @@ def clusters(vectors: Any, k: int, method: Literal["kmeans", "gmm"] = "kmeans", 
     [True, True, False]
     """
     check_counts(k=k)
-    z = np.asarray(vectors, float)
+    check_counts(0, seed=seed)
+    if method not in ("kmeans", "gmm"):
+        raise ValueError(f"method must be 'kmeans' or 'gmm', not {method!r}; spectral_vectors(network, k) for spectral")
+    z = real_array("vectors", vectors, "[n, r]")
+    if k > len(z):
+        raise ValueError(f"{len(z)} silos cannot be in {k} clusters: k must be {len(z)} or less")
     if method == "gmm":
+        if len(z) < 2:
+            raise ValueError("a Gaussian mixture needs the vectors of two silos or more: vectors has one")
         mixture = needed("sklearn.mixture", "clusters")
         return mixture.GaussianMixture(k, random_state=seed).fit_predict(z)
-    if method != "kmeans":
-        raise ValueError(f"method must be 'kmeans' or 'gmm', not {method!r}; spectral_vectors(network, k) for spectral")
     cluster = needed("sklearn.cluster", "clusters")
     return cluster.KMeans(k, random_state=seed, n_init="auto").fit_predict(z)
 
@@ -46,7 +52,12 @@ def spectral_vectors(network: Network, k: int) -> np.ndarray:
     >>> (found == found[0]).tolist()
     [True, True, True, False, False, False]
     """
+    check_network(network)
     check_counts(k=k)
+    if k > network.n:
+        raise ValueError(
+            f"a network of {network.n} nodes has as many eigenvectors: k must be {network.n} or less, not {k}"
+        )
     return lowest_vectors(network.laplacian(), k)
 
 
@@ -57,7 +68,7 @@ def cluster_models(labels: Any, X: Any, y: Any) -> np.ndarray:
     >>> cluster_models([0, 0, 1], X=[[[1.0]], [[1.0]], [[1.0]]], y=[[0.0], [2.0], [7.0]]).round(6).tolist()
     [[1.0], [1.0], [7.0]]
     """
-    which = np.asarray(labels)
+    which = plain_labels("labels", labels, "the cluster of every silo [n]")
     rows, answers = row_blocks(X, y, len(which))
     W = np.zeros((len(which), rows[0].shape[1]))
     for c in np.unique(which):
@@ -88,11 +99,15 @@ def vertical(network: Network, X: Sequence[Any], y: Any, alpha: float, iteration
     >>> [w.round(6).tolist() for w in found.models], found.predictions.round(6).tolist()
     ([[1.5], [1.5]], [[1.5, 0.0], [0.0, 1.5]])
     """
-    check_numbers(alpha=alpha)
+    check_network(network)
+    check_single_numbers(alpha=alpha)
     check_counts(iterations=iterations)
-    columns, labels = [np.asarray(a, float) for a in X], np.asarray(y, float)
-    if len(columns) != network.n or any(len(a) != len(labels) for a in columns):
-        raise ValueError(f"X must have {network.n} matrices of {len(labels)} rows each, the rows of y")
+    check_each(network.n, "silos", X=X)
+    labels = real_array("y", y, "[m]")
+    columns = [real_array(f"X of silo {i}", a, "[m, d_i]") for i, a in enumerate(X)]
+    for i, a in enumerate(columns):
+        if len(a) != len(labels) or not a.size:
+            raise ValueError(f"silo {i} has X of shape {a.shape}, not columns of the {len(labels)} rows that y labels")
     inverse = [np.linalg.pinv(a) for a in columns]
     A, share = network.adjacency(), alpha * network.degrees[:, None]
     said = np.zeros((network.n, len(labels)))
@@ -117,9 +132,11 @@ def by_category(network: Network, X: Any, y: Any, alpha: float) -> GTVMin:
     >>> (X @ W[:2].T).argmax(axis=1).tolist(), np.allclose(W[2], (W[0] + 3 * W[1]) / 4)
     ([0, 1], True)
     """
-    rows, labels = np.asarray(X, float), np.asarray(y)
-    if rows.ndim != 2 or labels.shape != rows.shape[:1] or not np.isfinite(rows).all():
-        raise ValueError(f"X must be finite [m, d] and y [m], not of shapes {rows.shape} and {labels.shape}")
+    check_network(network)
+    check_single_numbers(alpha=alpha)
+    rows, labels = real_array("X", X, "[m, d]"), plain_labels("y", y, "one label per row [m]")
+    if labels.shape != rows.shape[:1]:
+        raise ValueError(f"X must be [m, d] and y [m], not of shapes {rows.shape} and {labels.shape}")
     unknown = ~np.isin(labels, np.arange(network.n))
     if unknown.any():
         raise ValueError(
@@ -144,8 +161,16 @@ def explainability(W: Any, X: Sequence[Any], guesses: Sequence[Any]) -> np.ndarr
     >>> explainability([[1.0], [2.0]], X=[[[1.0], [2.0]], [[1.0]]], guesses=[[1.0, 4.0], [2.0]]).tolist()
     [2.0, 0.0]
     """
-    parts = zip(np.asarray(W, float), X, guesses, strict=True)
-    return np.array([np.mean(np.square(np.asarray(u, float) - np.asarray(a, float) @ w)) for w, a, u in parts])
+    models = models_of("W", W)
+    check_each(len(models), X=X, guesses=guesses)
+    pairs = [
+        one_block(f"node {i}", a, u, models.shape[1], "guesses")
+        for i, (a, u) in enumerate(zip(X, guesses, strict=True))
+    ]
+    for i, (_, u) in enumerate(pairs):
+        if not len(u):
+            raise ValueError(f"node {i} has no guesses to compare predictions with: leave it out")
+    return np.array([np.mean(np.square(u - a @ w)) for w, (a, u) in zip(models, pairs, strict=True)])
 
 
 def explainable(p: GTVMin, X: Sequence[Any], guesses: Sequence[Any], rho: float) -> GTVMin:
@@ -160,9 +185,9 @@ def explainable(p: GTVMin, X: Sequence[Any], guesses: Sequence[Any], rho: float)
     >>> asked.solve().round(6).tolist()  # half way from 0 to what the first user guesses
     [[1.0], [3.0]]
     """
-    check_numbers(rho=rho)
+    check_single_numbers(rho=rho)
     Q, q, c = (a.copy() for a in quadratic_of(p, "explainability"))
-    rows, said = row_blocks(X, guesses, p.n)
+    rows, said = row_blocks(X, guesses, p.n, labels="guesses", d=p.d)
     for i, (a, u) in enumerate(zip(rows, said, strict=True)):
         if len(u):
             Q[i] += rho * a.T @ a / len(u)

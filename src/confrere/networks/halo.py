@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from confrere.checks import check_counts
+from confrere.checks import check_counts, check_network
 from confrere.networks.layout import Directed, Layout, directed, in_slots, slots_for
 from confrere.networks.network import Network
 
@@ -30,10 +30,22 @@ def partition(network: Network, count: int) -> list[np.ndarray]:
     >>> sorted(sorted(part.tolist()) for part in cf.networks.partition(path, 2))
     [[0, 3], [1, 2]]
     """
+    check_network(network)
     check_counts(count=count)
     if count > network.n:
         raise ValueError(f"{network.n} nodes cannot be shared out to {count} devices: each needs one at least")
     return np.array_split(network.narrow_order.astype(np.int64), count)
+
+
+def check_parts(parts: Any, n: int) -> Sequence[Any]:
+    """Refuse what does not have each of n nodes once."""
+    try:
+        nodes = np.concatenate([np.asarray(part) for part in parts])
+    except (TypeError, ValueError):
+        nodes = np.zeros(0)
+    if nodes.dtype.kind not in "iu" or not np.array_equal(np.sort(nodes), np.arange(n)):
+        raise ValueError(f"parts must have each of the {n} nodes once, 0 to {n - 1}; see partition(network, count)")
+    return parts
 
 
 @functools.partial(
@@ -93,8 +105,6 @@ def shards_of(network: Network, parts: Sequence[np.ndarray]) -> Shards:
     shard, place = np.full(n, -1), np.zeros(n, np.int64)
     for k, nodes in enumerate(parts):
         shard[nodes], place[nodes] = k, np.arange(len(nodes))
-    if (shard < 0).any() or sum(map(len, parts)) != n:
-        raise ValueError(f"parts must have each of the {n} nodes once; see partition(network, count)")
     S = max(map(len, parts))
     both = directed(network.adjacency())
     cut = shard[both.receiver] != shard[both.sender]

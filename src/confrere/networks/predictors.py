@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_above_zero, check_counts, check_network, real_array
 from confrere.networks.extras import needed
 from confrere.networks.network import Network
+from confrere.networks.rows import check_each, count_of, plain_labels
 
 FINEST = 10  # copies of the lightest row, by which no row counts more than a twentieth too much or too little
 LIGHTEST = 0.01  # of the heaviest row's weight; lighter ones are not shown to estimators that take no weights
@@ -87,11 +88,11 @@ def copies(weights: np.ndarray) -> np.ndarray:
 
 def strengths_of(alpha: Any, n: int) -> np.ndarray:
     """How much every silo heeds its neighbours [n]."""
-    given = np.asarray(alpha, float)
+    given = real_array("alpha", alpha)
     if given.shape not in ((), (n,)):
         raise ValueError(f"alpha must be one number, or one for each of {n} nodes, not of shape {given.shape}")
-    for value in given.ravel():
-        check_numbers(alpha=float(value))
+    if (given < 0).any():
+        raise ValueError(f"alpha must be 0 or more, not {given.min():g}")
     return np.broadcast_to(given, (n,))
 
 
@@ -101,21 +102,26 @@ def estimators_of(estimator: Any, n: int) -> tuple[list[Any], bool]:
     each = list(estimator) if isinstance(estimator, Sequence) else [estimator] * n
     if len(each) != n:
         raise ValueError(f"{n} nodes need one estimator for all, or as many, not {len(each)}")
+    for i, one in enumerate(each):
+        if isinstance(one, type) or not (hasattr(one, "fit") and hasattr(one, "predict")):
+            raise TypeError(f"the estimator of silo {i} must be a scikit-learn regressor or classifier, not {one!r}")
     kinds = {base.is_classifier(one) for one in each}
     if len(kinds) > 1:
         raise ValueError("some estimators classify and some do not: neighbours must predict the same kind of label")
     return each, kinds.pop()
 
 
-def check_rows(X: Sequence[Any], y: Sequence[Any]) -> None:
-    """Refuse a silo without rows or labels, naming it."""
-    for i, (rows, labels) in enumerate(zip(X, y, strict=True)):
-        if rows is None or labels is None or np.size(labels) == 0:
+def check_rows(X: Sequence[Any], y: Sequence[Any], d: int, *, words: bool) -> None:
+    """Refuse a silo without rows of d features or without labels, naming it; what is missing in X is for estimators."""
+    for i, (given, named) in enumerate(zip(X, y, strict=True)):
+        if given is None or named is None or count_of(named) == 0:
             raise ValueError(f"silo {i} has no labelled rows to begin with: leave it out of the network")
-        if np.ndim(rows) != 2 or len(rows) != len(labels):
-            raise ValueError(
-                f"silo {i} has X of shape {np.shape(rows)} and {len(labels)} labels, not [m_i, d] and [m_i]"
-            )
+        rows = real_array(f"X of silo {i}", given, None, False)
+        labels = plain_labels(f"y of silo {i}", named, "labels [m_i]") if words else real_array(f"y of silo {i}", named)
+        if rows.ndim != 2 or rows.shape[:1] != labels.shape[:1]:
+            raise ValueError(f"silo {i} has X of shape {rows.shape} and {labels.size} labels, not [m_i, d] and [m_i]")
+        if rows.shape[1] != d:
+            raise ValueError(f"silo {i} has {rows.shape[1]} features, and public has {d}: both need the same")
 
 
 def predictor_step(estimator: Any, X: Any, y: Any, public: Any, said: Any, eta: float) -> Any:
@@ -131,14 +137,12 @@ def predictor_step(estimator: Any, X: Any, y: Any, public: Any, said: Any, eta: 
     >>> model.predict([[0.0]]).tolist()  # half way
     [2.0]
     """
-    check_numbers(eta=eta)
-    if eta == 0:
-        raise ValueError("eta must be above 0: with 0 the model would never move")
+    check_above_zero(eta=eta)
     each, classifies = estimators_of(estimator, 1)
     if classifies:
         raise ValueError("a proximal step needs a regressor; relax_predictors takes classifiers")
-    check_rows([X], [y])
-    points, last = points_of(public), np.asarray(said, float)
+    points, last = points_of(public), real_array("said", said)
+    check_rows([X], [y], points.shape[1], words=False)
     if last.shape != points.shape[:1]:
         raise ValueError(f"said must have a number for each of {len(points)} public rows, not the shape {last.shape}")
     model = needed("sklearn.base", "predictor_step").clone(each[0])
@@ -147,7 +151,7 @@ def predictor_step(estimator: Any, X: Any, y: Any, public: Any, said: Any, eta: 
 
 def points_of(public: Any) -> np.ndarray:
     """The shared points."""
-    points = np.asarray(public, float)
+    points = real_array("public", public, None, False)
     if points.ndim != 2 or not len(points):
         raise ValueError(f"public must be the shared points [m', d], not of shape {points.shape}")
     return points
@@ -173,13 +177,13 @@ def relax_predictors(
     [[0.0, 1.67], [0.0, 2.33]]
     """
     clone = needed("sklearn.base", "relax_predictors").clone
+    check_network(network)
     check_counts(iterations=iterations)
     strength = strengths_of(alpha, network.n)
-    if len(X) != network.n or len(y) != network.n:
-        raise ValueError(f"X and y must have the rows of {network.n} nodes, not {len(X)} and {len(y)}")
+    check_each(network.n, X=X, y=y)
     points = points_of(public)
-    check_rows(X, y)
     each, classifies = estimators_of(estimator, network.n)
+    check_rows(X, y, points.shape[1], words=classifies)
     classes = np.unique(np.concatenate([np.asarray(b) for b in y])) if classifies else None
     A, degrees = network.adjacency(), network.degrees
     models = [fit(clone(e), a, b, points, None, 0.0, classes) for e, a, b in zip(each, X, y, strict=True)]

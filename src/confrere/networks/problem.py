@@ -15,13 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_network, check_numbers
+from confrere.checks import check_counts, check_functions, check_network, check_single_numbers, real_array
 from confrere.core import Block, Tree
 from confrere.networks import lasso, newton, solve
 from confrere.networks.blocks import placed
 from confrere.networks.network import Network
 from confrere.networks.penalties import check_stacked, check_strengths, strengths_of
-from confrere.networks.statistics import Quadratic, check_quadratic, padded, row_blocks, statistics
+from confrere.networks.rows import count_of, models_of, row_blocks
+from confrere.networks.statistics import Quadratic, check_quadratic, padded, statistics
 from confrere.networks.terms import QUADRATIC, Local, Rows, Terms, of_functions, of_rows, smooth_value
 
 Losses = Quadratic | Callable[..., Any] | Sequence[Callable[[Tree], Any] | None]
@@ -48,8 +49,8 @@ class GTVMin:
         self, network: Network, losses: Losses | None = None, *, alpha: float, X: Any = None, y: Any = None,
         penalty: Any = "squared",
     ):  # fmt: skip
-        check_numbers(alpha=alpha)
         check_network(network)
+        check_single_numbers(alpha=alpha)
         if isinstance(losses, Quadratic) and (X is not None or y is not None):
             raise ValueError("give X and y or a Quadratic, not both: each says the losses")
         self.network, self.alpha = network, float(alpha)
@@ -88,21 +89,20 @@ class GTVMin:
         """The models to begin with, in JAX's precision: the given ones, stacked over nodes, or zeros [n, d]."""
         if given is None:
             return jnp.zeros((self.n, self.d))
-        self.check_models(given, "start")
+        given = self.checked_models(given, "start")
         for leaf in jax.tree.leaves(given):
             broken = ~np.isfinite(np.asarray(leaf, float)).reshape(self.n, -1).all(axis=1)
             if broken.any():
                 raise ValueError(f"start has a value that is not finite at node {int(broken.argmax())}")
         return jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), given)
 
-    def check_models(self, W: Tree, name: str = "models") -> None:
-        """Refuse models of another shape than this problem's."""
+    def checked_models(self, W: Tree, name: str = "models") -> Tree:
+        """Models as they were given, if they have the shape of this problem's; for quadratic losses an array."""
         if self.quadratic is not None:
-            if np.shape(W) != (self.n, self.d):
-                wanted = f"({self.n}, {self.d}), models stacked over {self.n} nodes"
-                raise ValueError(f"{name} must have the shape {wanted}, not {np.shape(W)}")
-            return
+            return models_of(name, W, self.n, self.d)
+        W = jax.tree.map(lambda a: a if isinstance(a, jax.Array) else real_array(name, a, None, False), W)
         check_stacked(W, self.strengths, self.n, name)
+        return W
 
     def block(self) -> Block:
         """The rows of all nodes, padded to one block of JAX arrays."""
@@ -137,19 +137,18 @@ class GTVMin:
 
     def objective(self, W: Tree) -> float:
         """What is minimised, at the models W [n, d]; in double precision."""
+        W = self.checked_models(W)
         if self.quadratic is None:
-            self.check_models(W)
             with jax.enable_x64(True):
                 models = jax.tree.map(lambda a: jnp.asarray(a, float), W)
                 value = float(self.local.value(self.terms().data, models))
         else:
-            self.check_models(W)
-            value = self.quadratic.values(np.asarray(W, float)).sum()
+            value = self.quadratic.values(W).sum()
         return float(value) + self.alpha * self.total_variation(W)
 
     def total_variation(self, W: Tree) -> float:
         """sum over edges, each once, of A_ij phi(w_i - w_j); without alpha."""
-        self.check_models(W)
+        W = self.checked_models(W)
         (i, j), A = self.network.edges.T, self.network.weights
         leaves = [np.asarray(a, float) for a in jax.tree.leaves(W)]
         gaps = [(a[i] - a[j]).reshape(len(A), math.prod(a.shape[1:])) for a in leaves]
@@ -175,7 +174,8 @@ class GTVMin:
         Other differentiable losses: Newton steps from `start` until the gradient's norm is below tol times that there.
         All end in double precision, also where JAX is set to single: residuals down to 1e-13 can be had.
         """
-        check_numbers(tol=tol)
+        check_single_numbers(tol=tol)
+        check_counts(most=most)
         if self.norm:
             return lasso.solution(self.quadratic_for("the norm as penalty"), self.network, self.alpha, tol, most)
         if self.quadratic is not None:
@@ -203,9 +203,12 @@ def local_of(losses: Any, rows: bool, n: int) -> Local:
         if not rows:
             raise ValueError("one loss for all nodes needs their rows: give X and y")
         return cached_rows(losses)
+    if count_of(losses) != n:
+        raise ValueError(f"{n} nodes need as many losses, not {'one' if count_of(losses) is None else len(losses)}")
     functions = tuple(losses)
-    if len(functions) != n:
-        raise ValueError(f"{n} nodes need as many losses, not {len(functions)}")
+    for i, loss in enumerate(functions):
+        if loss is not None:
+            check_functions(**{f"the loss of node {i}": loss})
     return cached_functions(functions)
 
 

@@ -16,17 +16,18 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from confrere.checks import check_network, check_numbers
+from confrere.checks import check_counts, check_network, check_single_numbers
 from confrere.networks.blocks import placed
 from confrere.networks.conjugate import Common, System, iterate, preconditioner
-from confrere.networks.halo import AXIS, Halo, shard_arrays, shards_of
+from confrere.networks.halo import AXIS, Halo, check_parts, shard_arrays, shards_of
 from confrere.networks.network import Network
 from confrere.networks.penalties import check_strengths, strengths_of
 from confrere.networks.posed import stiff
 from confrere.networks.processes import Components, least_norm_of_all, sum_over_processes
 from confrere.networks.ranks import pseudo_inverses, roots_of
+from confrere.networks.rows import count_of, row_blocks
 from confrere.networks.solve import PATIENCE, ROUGH, SINGLE, SMALL, not_reached
-from confrere.networks.statistics import Quadratic, check_quadratic, row_blocks, statistics
+from confrere.networks.statistics import Quadratic, check_quadratic, statistics
 
 
 def own_nodes(parts: Sequence[np.ndarray]) -> np.ndarray:
@@ -39,8 +40,10 @@ def own_nodes(parts: Sequence[np.ndarray]) -> np.ndarray:
     [2, 0, 1]
     """
     devices = jax.devices()
-    if len(parts) != len(devices):
-        raise ValueError(f"there are {len(parts)} parts of the nodes, but {len(devices)} devices: each has one part")
+    if count_of(parts) != len(devices):
+        raise ValueError(
+            f"there are {count_of(parts)} parts of the nodes, but {len(devices)} devices: each has one part"
+        )
     return np.concatenate([np.asarray(parts[k], np.int64) for k in own_shards()])
 
 
@@ -67,10 +70,11 @@ def solve_sharded(
     >>> cf.networks.solve_sharded(net, parts=parts, alpha=1.0, X=X, y=y).round(6).tolist()
     [[0.75], [1.5], [2.25]]
     """
-    check_numbers(alpha=alpha, tol=tol)
     check_network(network)
-    own = own_nodes(parts)
-    quadratic = own_statistics(losses, X, y, len(own))
+    check_single_numbers(alpha=alpha, tol=tol)
+    check_counts(most=most)
+    own = own_nodes(check_parts(parts, network.n))
+    quadratic = own_statistics(losses, X, y, own)
     d = quadratic.q.shape[1]
     if isinstance(penalty, str) and penalty == "norm":
         raise ValueError("the norm as penalty is not solved over several processes: use GTVMin(...).solve()")
@@ -81,13 +85,15 @@ def solve_sharded(
     return least_norm_of_all(W, own, quadratic, network, coupling)
 
 
-def own_statistics(losses: Quadratic | None, X: Any, y: Any, count: int) -> Quadratic:
+def own_statistics(losses: Quadratic | None, X: Any, y: Any, own: np.ndarray) -> Quadratic:
     """The statistics of the process's own nodes."""
     if losses is None:
-        return statistics(*row_blocks(X, y, count))
+        return statistics(*row_blocks(X, y, len(own), own), own)
+    if not isinstance(losses, Quadratic):
+        raise TypeError(f"losses over several processes must be a Quadratic, or give X and y, not {losses!r}")
     if X is not None or y is not None:
         raise ValueError("give X and y or a Quadratic, not both: each says the losses")
-    return check_quadratic(losses, count)
+    return check_quadratic(losses, len(own), own)
 
 
 class Spread:

@@ -7,12 +7,13 @@ A node without labels has Q_i = 0, q_i = 0, c_i = 0: its loss is zero, and its n
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from confrere.checks import real_array
 from confrere.core import Block
 from confrere.networks.blocks import UNROLLED, pivots
 from confrere.networks.pieces import in_pieces
@@ -43,16 +44,20 @@ class Quadratic(NamedTuple):
         return np.einsum("ni,nij,nj->n", W, self.Q, W, optimize=True) + (self.q * W).sum(axis=1) + self.c
 
 
-def check_quadratic(given: Quadratic, n: int) -> Quadratic:
-    """The statistics as arrays of double precision, symmetric to the last bit, if they fit the network."""
-    Q, q, c = (np.asarray(a, float) for a in given)
+def check_quadratic(given: Quadratic, n: int, nodes: np.ndarray | None = None) -> Quadratic:
+    """The statistics as arrays of double precision, symmetric to the last bit, if they fit the network.
+
+    `nodes`: what the n nodes are called in messages.
+    """
+    Q, q, c = (real_array(name, a, None, False) for name, a in given._asdict().items())
+    names = np.arange(n) if nodes is None else nodes
     if q.ndim != 2 or len(q) != n or Q.shape != (*q.shape, q.shape[1]):
         raise ValueError(f"{n} nodes need Q [n, d, d] and q [n, d], not the shapes {Q.shape} and {q.shape}")
     if c.shape not in ((), (n,)):
         raise ValueError(f"c must be one number, or one per node [{n}], not of shape {c.shape}")
     c = np.broadcast_to(c, (n,))
     for name, array in (("q", q), ("c", c)):
-        check_finite_of(name, array, np.arange(n))
+        check_finite_of(name, array, names)
     doubtful, askew = np.zeros(n, bool), np.zeros(n, bool)
 
     def work(part: slice) -> None:
@@ -64,9 +69,9 @@ def check_quadratic(given: Quadratic, n: int) -> Quadratic:
     step = max(1, IN_CACHE // max(Q[:1].size, 1))
     rest = np.flatnonzero(doubtful | askew)
     for first in range(0, len(rest), step):
-        nodes = rest[first : first + step]
-        check_finite_of("Q", Q[nodes], nodes)
-        check_convex(Q[nodes], nodes)
+        part = rest[first : first + step]
+        check_finite_of("Q", Q[part], names[part])
+        check_convex(Q[part], names[part])
     return Quadratic((Q + Q.transpose(0, 2, 1)) / 2 if askew.any() else Q, q, c)
 
 
@@ -124,53 +129,16 @@ def check_convex(Q: np.ndarray, nodes: np.ndarray) -> None:
         ) from None
 
 
-def row_blocks(X: Any, y: Any, n: int) -> tuple[Any, Any]:
-    """The rows and labels of every node, checked; a node without labels (None, or no row) has none of either."""
-    for name, given in (("X", X), ("y", y)):
-        if given is None or len(given) != n:
-            count = "none" if given is None else len(given)
-            raise ValueError(f"{name} must have the rows of {n} nodes, not {count}: one array per node of the network")
-    X, y = (np.asarray(a) if hasattr(a, "shape") else a for a in (X, y))
-    stacked = isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] > 0
-    if stacked and isinstance(y, np.ndarray) and y.shape == X.shape[:2]:
-        check_finite(X, y)
-        return X, y
-    features = [np.shape(a)[1] for a in X if a is not None and np.ndim(a) == 2]
-    if not features or not features[0]:
-        raise ValueError("X must have a matrix [m_i, d] with at least one feature for at least one node")
-    pairs = [one_block(i, a, b, features[0]) for i, (a, b) in enumerate(zip(X, y, strict=True))]
-    return [a for a, _ in pairs], [b for _, b in pairs]
-
-
-def one_block(i: int, X: Any, y: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows [m_i, d] and labels [m_i] of node i."""
-    if y is None or np.size(y) == 0:
-        return np.zeros((0, d)), np.zeros(0)
-    rows, labels = np.asarray(X, float), np.asarray(y, float)
-    if rows.ndim != 2 or labels.shape != rows.shape[:1]:
-        raise ValueError(f"node {i} has X of shape {rows.shape} and y of shape {labels.shape}, not [m_i, d] and [m_i]")
-    if rows.shape[1] != d:
-        raise ValueError(f"node {i} has {rows.shape[1]} features, where others have {d}: all need the same")
-    if not (np.isfinite(rows).all() and np.isfinite(labels).all()):
-        raise ValueError(f"node {i} has a value that is not finite; leave such rows out, or give no y at all (None)")
-    return rows, labels
-
-
-def check_finite(X: np.ndarray, y: np.ndarray) -> None:
-    """Refuse values that are not finite, naming the node."""
-    broken = ~(np.isfinite(X).all(axis=(1, 2)) & np.isfinite(y).all(axis=1))
-    if broken.any():
-        raise ValueError(f"node {int(broken.argmax())} has a value that is not finite; leave such rows out")
-
-
-def statistics(X: Sequence[np.ndarray], y: Sequence[np.ndarray]) -> Quadratic:
-    """The sufficient statistics of every node's rows, as `row_blocks` gives them."""
+def statistics(
+    X: Sequence[np.ndarray], y: Sequence[np.ndarray], nodes: Sequence[int] | np.ndarray | None = None
+) -> Quadratic:
+    """The sufficient statistics of every node's rows, as `row_blocks` gives them; `nodes`: their names in messages."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = sums_of_squares(X, y)
     if not np.isfinite(sum(float(a.sum()) for a in found)):
         broken = ~(np.isfinite(found.Q).all(axis=(1, 2)) & np.isfinite(found.q).all(axis=1) & np.isfinite(found.c))
         if broken.any():
-            i = int(broken.argmax())
+            i = (range(len(X)) if nodes is None else nodes)[int(broken.argmax())]
             raise ValueError(f"node {i} has values whose squares are too large for a number: give them in other units")
     return found
 

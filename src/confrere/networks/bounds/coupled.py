@@ -5,13 +5,15 @@ Q_i, lambda_min that of the smallest of their mean (5.4), and rho = lambda_min/(
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from confrere.checks import check_network, check_single_numbers, real_array
 from confrere.networks.kinds import quadratic_of
 from confrere.networks.network import Network
 from confrere.networks.problem import GTVMin
+from confrere.networks.rows import models_of, noise_of
 
 
 class Curvature(NamedTuple):
@@ -69,7 +71,8 @@ def variation_bound(network: Network, W: np.ndarray) -> float:
     >>> cf.networks.bounds.variation_bound(net, [[0.0], [3.0]])  # reached: the variation is 9 too
     9.0
     """
-    return network.lambda_2() * spread(np.asarray(W, float))
+    check_network(network)
+    return network.lambda_2() * spread(models_of("W", W, network.n))
 
 
 def spread_bound(network: Network, alpha: float, noise: Sequence[np.ndarray]) -> float:
@@ -80,6 +83,8 @@ def spread_bound(network: Network, alpha: float, noise: Sequence[np.ndarray]) ->
     >>> cf.networks.bounds.spread_bound(net, alpha=2.0, noise=[[1.0, -1.0], [3.0]])  # (1 + 9)/(2 * 2)
     2.5
     """
+    check_network(network)
+    noise = noise_of(noise, network.n)
     return noise_power(noise) / (connectivity(network) * positive(alpha, "alpha"))
 
 
@@ -90,6 +95,11 @@ def noise_power(noise: Iterable[np.ndarray]) -> float:
     10.0
     """
     return float(sum(np.mean(np.square(e)) for e in noise if len(e)))
+
+
+def noise_for(p: GTVMin, noise: Any) -> list[np.ndarray]:
+    """The noise of every node of a problem, as much as it has labels."""
+    return noise_of(noise, p.n, None if p.rows is None else p.rows[1])
 
 
 def upper_eigenvalue(p: GTVMin) -> float:
@@ -131,6 +141,9 @@ def cluster_bound(
     >>> cf.networks.bounds.cluster_bound(net, [0, 1], alpha=1.0, noise=[[1.0], [1.0]], true=[1.0], largest=2.0)
     1.75
     """
+    check_network(network)
+    check_single_numbers(largest=largest)
+    noise, true = noise_of(noise, network.induced(nodes).n), real_array("true", true, "[d]")
     leaving = alpha * network.boundary(nodes) * 2 * (float(np.square(true).sum()) + largest**2)
     return (noise_power(noise) + leaving) / (positive(alpha, "alpha") * connectivity(network.induced(nodes)))
 
@@ -143,6 +156,7 @@ def connectivity_bound(network: Network) -> float:
     >>> cf.networks.bounds.connectivity_bound(net), round(net.lambda_2(), 6)  # reached
     (2.0, 2.0)
     """
+    check_network(network)
     if network.n < 2:
         raise ValueError("a network of one node has no second eigenvalue")
     return network.n / (network.n - 1) * float(network.degrees.min())
@@ -158,7 +172,7 @@ def sensitivity_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
     >>> bool(((moved.solve() - p.solve()) ** 2).sum() < cf.networks.bounds.sensitivity_bound(p, [[0.0], [1.0]]))
     True
     """
-    data, total = curvature(p), sum(float(np.square(e).sum()) for e in noise)
+    data, total = curvature(p), sum(float(np.square(e).sum()) for e in noise_for(p, noise))
     return data.largest / positive(lower_eigenvalue(p), "the bound of the smallest eigenvalue") ** 2 * total
 
 
@@ -174,7 +188,7 @@ def tight_sensitivity_bound(p: GTVMin, noise: Sequence[np.ndarray], smallest: fl
     >>> round(cf.networks.bounds.tight_sensitivity_bound(p, [[0.0], [1.0]], smallest), 4)
     1.3886
     """
-    return curvature(p).largest / positive(smallest, "the smallest eigenvalue") ** 2 * noise_power(noise)
+    return curvature(p).largest / positive(smallest, "the smallest eigenvalue") ** 2 * noise_power(noise_for(p, noise))
 
 
 def mean_error_bound(p: GTVMin, noise: Sequence[np.ndarray], W: np.ndarray) -> float:
@@ -187,11 +201,12 @@ def mean_error_bound(p: GTVMin, noise: Sequence[np.ndarray], W: np.ndarray) -> f
     >>> round(cf.networks.bounds.mean_error_bound(p, [[-1.0], [2.0]], W), 4), round(float(W.mean() - 1) ** 2, 4)
     (0.1111, 0.1111)
     """
+    smallest = positive(curvature(p).mean_smallest, "the smallest eigenvalue of the mean Q_i")
     if p.rows is None:
         raise ValueError("this bound needs the rows: X and y")
-    off = np.asarray(W) - np.mean(W, axis=0)
-    parts = [X.T @ (e - X @ o) / len(e) for X, e, o in zip(p.rows[0], noise, off, strict=True) if len(e)]
-    smallest = positive(curvature(p).mean_smallest, "the smallest eigenvalue of the mean Q_i")
+    models, errors = models_of("W", W, p.n, p.d), noise_for(p, noise)
+    off = models - models.mean(axis=0)
+    parts = [X.T @ (e - X @ o) / len(e) for X, e, o in zip(p.rows[0], errors, off, strict=True) if len(e)]
     return float(np.square(np.sum(parts, axis=0)).sum()) / (p.n * smallest) ** 2
 
 
@@ -207,4 +222,4 @@ def estimation_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
     data = curvature(p)
     factor = data.largest + data.largest**2 / (connectivity(p.network) * positive(p.alpha, "alpha"))
     smallest = positive(data.mean_smallest, "the smallest eigenvalue of the mean Q_i")
-    return 2 * factor * noise_power(noise) / (p.n * smallest**2)
+    return 2 * factor * noise_power(noise_for(p, noise)) / (p.n * smallest**2)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from confrere.checks import check_above_zero, real_array
 from confrere.networks.bounds.coupled import positive
+from confrere.networks.rows import one_regression, vector_of
 
 
 def regression_error(X: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -13,8 +15,10 @@ def regression_error(X: np.ndarray, noise: np.ndarray) -> np.ndarray:
     >>> cf.networks.bounds.regression_error(X, noise).tolist()  # noise = X/2
     [0.5]
     """
-    m = len(noise)
-    return np.linalg.solve(X.T @ X / m, X.T @ noise / m)
+    rows, errors = one_regression(X, noise, "noise")
+    if np.linalg.matrix_rank(rows) < rows.shape[1]:
+        raise ValueError("the rows of X do not determine a model, X'X is singular: give more rows, or fewer features")
+    return np.linalg.solve(rows.T @ rows / len(errors), rows.T @ errors / len(errors))
 
 
 def regression_bound(X: np.ndarray, noise: np.ndarray) -> float:
@@ -25,9 +29,10 @@ def regression_bound(X: np.ndarray, noise: np.ndarray) -> float:
     >>> cf.networks.bounds.regression_bound(X, noise)  # reached: there is one direction only
     0.25
     """
-    m = len(noise)
-    smallest = positive(np.linalg.eigvalsh(X.T @ X / m)[0], "the smallest eigenvalue of X'X/m")
-    return float(np.square(2 / m * X.T @ noise).sum() / (4 * smallest**2))
+    rows, errors = one_regression(X, noise, "noise")
+    m = len(errors)
+    smallest = positive(np.linalg.eigvalsh(rows.T @ rows / m)[0], "the smallest eigenvalue of X'X/m")
+    return float(np.square(2 / m * rows.T @ errors).sum() / (4 * smallest**2))
 
 
 def mean_bound(noise: np.ndarray) -> float:
@@ -37,7 +42,10 @@ def mean_bound(noise: np.ndarray) -> float:
     >>> cf.networks.bounds.mean_bound(np.ones(20))  # the error of a mean is 1
     4.0
     """
-    return float(4 * np.sum(noise) ** 2 / len(noise) ** 2)
+    errors = real_array("noise", noise, "[m]")
+    if not len(errors):
+        raise ValueError("noise must have a value for each of one row at least, and there is none")
+    return float(4 * np.sum(errors) ** 2 / len(errors) ** 2)
 
 
 def prox_as_rows(X: np.ndarray, y: np.ndarray, centre: np.ndarray, eta: float) -> tuple[np.ndarray, ...]:
@@ -51,5 +59,8 @@ def prox_as_rows(X: np.ndarray, y: np.ndarray, centre: np.ndarray, eta: float) -
     >>> [a.tolist() for a in cf.networks.bounds.prox_as_rows(X, y, centre=np.array([5.0]), eta=0.5)]
     [[[1.0], [2.0], [1.0]], [3.0, 4.0, 5.0], [1.0, 1.0, 4.0]]
     """
-    m, d = X.shape
-    return np.vstack([X, np.eye(d)]), np.concatenate([y, centre]), np.concatenate([np.ones(m), np.full(d, m / eta)])
+    rows, labels = one_regression(X, y)
+    check_above_zero(eta=eta)
+    m, d = rows.shape
+    weights = np.concatenate([np.ones(m), np.full(d, m / eta)])
+    return np.vstack([rows, np.eye(d)]), np.concatenate([labels, vector_of("centre", centre, d)]), weights

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from confrere.checks import check_single_numbers, real_array
+
 
 def contraction(lr: float, smallest: float, largest: float) -> float:
     """(4.7): by how much a gradient step on w'Qw + q'w brings w nearer to its minimum; the eigenvalues are Q's.
@@ -13,6 +15,7 @@ def contraction(lr: float, smallest: float, largest: float) -> float:
     >>> cf.networks.bounds.contraction(lr=0.25, smallest=1.0, largest=3.0)
     0.5
     """
+    check_single_numbers(lr=lr, smallest=smallest, largest=largest)
     return max(abs(1 - 2 * lr * smallest), abs(1 - 2 * lr * largest))
 
 
@@ -26,6 +29,7 @@ def best_rate(smallest: float, largest: float) -> float:
     >>> cf.networks.bounds.best_rate(smallest=1.0, largest=3.0)
     0.25
     """
+    check_single_numbers(-math.inf, smallest=smallest, largest=largest)
     if not 0 < smallest <= largest:
         raise ValueError(
             f"no rate contracts with the eigenvalues {smallest:g} and {largest:g}: the smallest must be above 0, such "
@@ -41,6 +45,8 @@ def iterations_needed(distance: float, tol: float, factor: float) -> int:
     >>> cf.networks.bounds.iterations_needed(distance=1.0, tol=1e-3, factor=0.5)  # 0.5^10 is below a thousandth
     10
     """
+    check_single_numbers(distance=distance)
+    check_single_numbers(-math.inf, factor=factor)
     if not 0 <= factor < 1:
         raise ValueError(f"a contraction factor of {factor:g} does not lead to the minimum: it must be below 1")
     if not tol > 0:
@@ -61,6 +67,7 @@ def perturbed_bound(factor: float, distance: float, perturbations: Any) -> float
     >>> cf.networks.bounds.perturbed_bound(factor=0.5, distance=8.0, perturbations=[1.0, 2.0])  # 8/4 + 2 + 1/2
     4.5
     """
-    sizes = np.asarray(perturbations, float)
+    check_single_numbers(factor=factor, distance=distance)
+    sizes = real_array("perturbations", perturbations, "[k]")
     k = len(sizes)
     return float(factor**k * distance + (factor ** np.arange(k) * sizes[::-1]).sum())
