@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sparse
 import scipy.sparse.linalg as solvers
 
-from confrere.checks import check_counts, check_word
+from confrere.checks import check_counts, check_switches, check_word, real_array
 from confrere.core import Tree
 from confrere.networks.free import LARGEST, free_parts
 from confrere.networks.kinds import quadratic_of, smooth
@@ -59,6 +59,7 @@ def extreme_eigenvalues(p: GTVMin, nonzero: bool = False) -> tuple[float, float]
     >>> [round(value, 6) for value in cf.networks.extreme_eigenvalues(p)]
     [1.0, 2.0]
     """
+    check_switches(nonzero=nonzero)
     Q = matrix_of(p)
     free = free_count(p) if nonzero else 0
     if free >= Q.shape[0]:
@@ -162,20 +163,24 @@ def accelerated_fedgd(
                 "losses that are not quadratic need method='nesterov' and eigenvalues=(smallest, largest), bounds of "
                 "half the second derivatives of the objective"
             )
-        high = checked(*eigenvalues)[1]
+        high = checked(eigenvalues)[1]
         given = p.terms(), p.start(start), jnp.asarray(high, dtype), tol
         return finished(*restarted(p.local, *given, iterations, what))
     if eigenvalues is None:
         eigenvalues = extreme_eigenvalues(p, nonzero=p.n * p.d <= LARGEST or free_count(p) <= MANY)
-    low, high = checked(*eigenvalues)
+    low, high = checked(eigenvalues)
     low = max(low, high * min(1, REACH / iterations) ** 2)
     run = nesterov if method == "nesterov" else chebyshev
     given = p.start(start), jnp.asarray(low, dtype), jnp.asarray(high, dtype), tol
     return finished(*run(p.terms(), *given, iterations, what))
 
 
-def checked(low: float, high: float) -> tuple[float, float]:
+def checked(eigenvalues: tuple[float, float]) -> tuple[float, float]:
     """Two eigenvalues, if they can be the smallest and the largest."""
+    given = real_array("eigenvalues", eigenvalues, None, False)
+    if given.shape != (2,):
+        raise ValueError(f"eigenvalues must be 0 <= smallest <= largest, two numbers, not {eigenvalues!r}")
+    low, high = given.tolist()
     if not 0 <= low <= high or high <= 0 or not np.isfinite(high):
         raise ValueError(f"eigenvalues must be 0 <= smallest <= largest, the largest above 0, not {low:g}, {high:g}")
     return low, high

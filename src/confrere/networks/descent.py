@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_numbers
+from confrere.checks import check_functions, check_single_numbers
 from confrere.core import Tree
 from confrere.networks.kinds import smooth
 from confrere.networks.loops import Run, Schedule, Stop, finished, loop, rates, rule_of
@@ -57,8 +57,20 @@ def fedgd(
     """
     given = jnp.asarray(rates(lr, iterations), jnp.result_type(float))
     what, tol = rule_of(stop)
-    found = gradient_descent(smooth(p).local, p.terms(), p.start(start), given, tol, iterations, project, what)
+    W = smooth(p).start(start)
+    if project is not None:
+        check_projection(project, W)
+    found = gradient_descent(p.local, p.terms(), W, given, tol, iterations, project, what)
     return finished(*found)
+
+
+def check_projection(project: Any, W: Tree) -> None:
+    """Refuse what does not make models of models."""
+    check_functions(project=project)
+    found = jax.eval_shape(project, W)
+    wanted, made = ([f"{a.dtype}{list(a.shape)}" for a in jax.tree.leaves(tree)] for tree in (W, found))
+    if jax.tree.structure(found) != jax.tree.structure(W) or wanted != made:
+        raise ValueError(f"project must make models of all nodes, {', '.join(wanted)}, not {', '.join(made) or found}")
 
 
 def single_model(W: Tree) -> Tree:
@@ -78,7 +90,7 @@ def within(radius: float) -> Projection:
     >>> cf.networks.within(5.0)(jnp.array([[3.0, 0.0], [6.0, 8.0]])).round(4).tolist()
     [[3.0, 0.0], [3.0, 4.0]]
     """
-    check_numbers(radius=radius)
+    check_single_numbers(radius=radius)
     return _within(float(radius))
 
 
@@ -98,6 +110,8 @@ def inverse(first: float, shift: float = 0.0) -> Schedule:
     >>> cf.networks.inverse(0.5)(np.array([1, 2, 5])).tolist()
     [0.5, 0.25, 0.1]
     """
+    check_single_numbers(first=first)
+    check_single_numbers(-np.inf, shift=shift)
     return lambda k: first * (1 + shift) / (k + shift)
 
 
@@ -108,4 +122,6 @@ def inverse_root(first: float, shift: float = 0.0) -> Schedule:
     >>> cf.networks.inverse_root(0.5)(np.array([1, 4, 25])).tolist()
     [0.5, 0.25, 0.1]
     """
+    check_single_numbers(first=first)
+    check_single_numbers(-np.inf, shift=shift)
     return lambda k: first * np.sqrt((1 + shift) / (k + shift))

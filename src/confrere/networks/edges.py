@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
+from confrere.checks import real_array
+
 SAME = 1e-9  # weights of the two directions of an edge may differ by rounding
 
 
@@ -31,12 +33,18 @@ def check_pairs(pairs: np.ndarray, weights: np.ndarray, n: int) -> None:
 
 def whole_numbers(pairs: Any) -> np.ndarray:
     """Pairs of nodes as integers [E, 2]."""
-    given = np.asarray(pairs)
+    try:
+        given = np.asarray(pairs)
+    except ValueError:
+        raise ValueError("edges must be pairs of nodes [E, 2], and some have more or fewer nodes") from None
     if given.size == 0:
         return np.zeros((0, 2), np.int64)
     if given.ndim != 2 or given.shape[1] != 2:
         raise ValueError(f"edges must be pairs of nodes [E, 2], not an array of shape {given.shape}")
-    if not np.issubdtype(given.dtype, np.number) or (given != np.round(given)).any():
+    whole = given.dtype.kind in "iu"
+    if given.dtype.kind == "f":
+        whole = bool(((given == np.round(given)) & (np.abs(given) < 2**53)).all())
+    if not whole:
         raise ValueError("edges must be pairs of node numbers, such as (0, 1); from_networkx takes named nodes")
     return given.astype(np.int64)
 
@@ -67,7 +75,12 @@ def once_each(pairs: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarra
 
 def from_matrix(A: Any) -> tuple[int, np.ndarray, np.ndarray]:
     """n, pairs and weights of a square, symmetric matrix, dense or sparse."""
-    given = A if sparse.issparse(A) else np.asarray(A, float)
+    if not sparse.issparse(A):
+        given = real_array("the adjacency matrix", A, None, False)
+    elif np.issubdtype(A.dtype, np.complexfloating):
+        raise ValueError("the adjacency matrix must be real numbers: the weights of edges")
+    else:
+        given = A
     shape = tuple(given.shape)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"an adjacency matrix must be square, not of shape {shape}")

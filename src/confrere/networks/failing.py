@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_share
+from confrere.checks import check_counts, check_share, check_single_numbers
 from confrere.core import Tree
 from confrere.networks.kinds import quadratic_of
 from confrere.networks.loops import Stop, finished, loop, rates, rule_of
@@ -71,7 +71,9 @@ def faulty_fedgd(
     [[1.0], [2.0]]
     """
     quadratic_of(p, "faulty_fedgd")
+    check_single_numbers(links=links, nodes=nodes)
     check_share(links=links, nodes=nodes)
+    check_counts(0, seed=seed)
     dtype = jnp.result_type(float)
     steps = jnp.asarray(rates(lr, iterations), dtype)
     ends, weight = tuple(map(jnp.asarray, p.network.edges.T)), jnp.asarray(p.network.weights, dtype)

@@ -4,9 +4,16 @@ from confrere.networks.problem import GTVMin
 from confrere.networks.statistics import Quadratic
 
 
+def problem(p: GTVMin) -> GTVMin:
+    """Refuse what is no problem."""
+    if not isinstance(p, GTVMin):
+        raise TypeError(f"p must be a problem, such as GTVMin(network, alpha=1.0, X=X, y=y), not {type(p).__name__}")
+    return p
+
+
 def smooth(p: GTVMin) -> GTVMin:
     """Refuse a penalty without gradient."""
-    if p.norm:
+    if problem(p).norm:
         raise ValueError("the norm as penalty has no gradient where models are equal: use solve() or network_lasso")
     return p
 

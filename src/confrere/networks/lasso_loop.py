@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from confrere.checks import check_counts
 from confrere.core import Tree
+from confrere.networks.kinds import problem
 from confrere.networks.lasso import Edges, Nodes, moved, parts_of
 from confrere.networks.loops import Run, Stop, finished, loop, rule_of
 from confrere.networks.problem import GTVMin
@@ -41,7 +42,7 @@ def network_lasso(p: GTVMin, iterations: int = 1000, start: Tree = None, stop: S
     ([[0.25], [2.75]], 1.375)
     """
     check_counts(iterations=iterations)
-    if not p.norm or p.quadratic is None:
+    if not problem(p).norm or p.quadratic is None:
         raise ValueError("network_lasso needs quadratic losses and penalty='norm'; fedgd takes the squared penalty")
     what, tol = rule_of(stop, ("count", "decrease"))
     nodes, edges, s = parts_of(p.quadratic, p.network, p.alpha, jnp.result_type(float))

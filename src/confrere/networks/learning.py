@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.optimize import linprog
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_counts, check_single_numbers, real_array
 from confrere.networks.network import Network
 
 
 def check_discrepancies(D: Any) -> np.ndarray:
     """A symmetric matrix of finite numbers [n, n]."""
-    given = np.asarray(D, float)
+    given = real_array("discrepancies", D, None, False)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or len(given) < 2:
         raise ValueError(f"discrepancies must be a square matrix of two silos or more, not of shape {given.shape}")
     if not np.isfinite(given).all() or not np.allclose(given, given.T, rtol=1e-9, atol=0):
@@ -75,7 +75,7 @@ def of_degree(D: Any, degree: float) -> Network:
     """
     given = check_discrepancies(D)
     n = len(given)
-    check_numbers(degree=degree)
+    check_single_numbers(degree=degree)
     if degree > n - 1:
         raise ValueError(f"a node of {n} has {n - 1} others, so that its degree cannot be {degree:g}")
     i, j = np.triu_indices(n, 1)

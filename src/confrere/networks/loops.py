@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from confrere.checks import check_counts, check_numbers, check_word
+from confrere.checks import check_counts, check_single_numbers, check_word, real_array
 from confrere.core import Tree
 from confrere.networks.bounds.steps import iterations_needed
 
@@ -40,7 +40,7 @@ class Stop:
 
     def __post_init__(self):
         check_word("what", self.what, RULES)
-        check_numbers(tol=self.tol)
+        check_single_numbers(tol=self.tol)
 
 
 def decrease(tol: float) -> Stop:
@@ -86,7 +86,7 @@ def near_enough(distance: float, tol: float, contraction: float) -> Stop:
     >>> cf.networks.near_enough(distance=1.0, tol=1e-3, contraction=0.5)
     Stop(what='count', tol=10)
     """
-    check_numbers(distance=distance, tol=tol, contraction=contraction)
+    check_single_numbers(distance=distance, tol=tol, contraction=contraction)
     return fixed_count(max(iterations_needed(distance, tol, contraction), 1))
 
 
@@ -105,7 +105,7 @@ def rates(lr: Any, iterations: int) -> np.ndarray:
     """The learning rate of every iteration: a number, one per iteration, or a schedule of the iterations 1, 2, ..."""
     check_counts(iterations=iterations)
     given = lr(np.arange(1, iterations + 1)) if callable(lr) else lr
-    values = np.asarray(given, float)
+    values = real_array("lr", given, None, False)
     if values.shape not in ((), (iterations,)) or not (np.isfinite(values) & (values >= 0)).all():
         raise ValueError(f"lr must be a number of 0 or more, one for each of {iterations} iterations, or a schedule")
     return np.broadcast_to(values, (iterations,))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.spatial import KDTree
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_counts, check_functions, check_single_numbers, real_array
 
 Metric = Literal["euclidean", "great-circle"]
 Weighting = Callable[[np.ndarray], Any]  # distances [E] -> weights [E]
@@ -15,7 +15,7 @@ EARTH = 6371.0  # km
 
 def places_of(coordinates: Any, metric: Metric) -> np.ndarray:
     """Points [n, q] whose straight distances are in the order of the metric: on the globe, chords of a unit sphere."""
-    points = np.asarray(coordinates, float)
+    points = real_array("coordinates", coordinates, None, False)
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2 or not len(points):
         raise ValueError(f"coordinates must have one row per node [n, q], not the shape {points.shape}")
@@ -53,7 +53,7 @@ def nearest_pairs(points: np.ndarray, k: int) -> np.ndarray:
 
 def pairs_within(points: np.ndarray, radius: float, metric: Metric) -> np.ndarray:
     """All pairs that are at most `radius` apart."""
-    check_numbers(radius=radius)
+    check_single_numbers(radius=radius)
     reach = radius if metric == "euclidean" else 2 * np.sin(min(radius / EARTH, np.pi) / 2)
     return KDTree(points).query_pairs(reach, output_type="ndarray").astype(np.int64).reshape(-1, 2)
 
@@ -62,4 +62,8 @@ def weights_of(weight: Weighting | None, gaps: np.ndarray) -> np.ndarray:
     """What the edges weigh: 1, or by their distance."""
     if weight is None:
         return np.ones(len(gaps))
-    return np.broadcast_to(np.asarray(weight(gaps), float), gaps.shape)
+    check_functions(weight=weight)
+    found = real_array("what weight makes of distances", weight(gaps), None, False)
+    if found.shape not in ((), gaps.shape):
+        raise ValueError(f"weight must make one weight of each of {len(gaps)} distances, not the shape {found.shape}")
+    return np.broadcast_to(found, gaps.shape)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components, reverse_cuthill_mckee
 
-from confrere.checks import check_counts, check_share
+from confrere.checks import check_counts, check_share, check_single_numbers, real_array
 from confrere.networks import near, spectra
 from confrere.networks.edges import check_pairs, from_matrix, once_each, whole_numbers
 from confrere.networks.extras import needed
@@ -44,7 +44,7 @@ class Network:
         pairs = whole_numbers(edges)
         n = int(pairs.max(initial=-1)) + 1 if n is None else n
         check_counts(n=n)
-        given = np.ones(len(pairs)) if weights is None else np.asarray(weights, float)
+        given = np.ones(len(pairs)) if weights is None else real_array("weights", weights, None, False)
         if given.shape != (len(pairs),):
             raise ValueError(f"{len(pairs)} edges need as many weights, not the shape {given.shape}")
         check_pairs(pairs, given, n)
@@ -59,6 +59,10 @@ class Network:
     @classmethod
     def from_networkx(cls, graph: Any, weight: str = "weight") -> "Network":
         """From an undirected graph of networkx: nodes in its order, edges without the attribute weigh 1."""
+        if not hasattr(graph, "is_multigraph"):
+            raise TypeError(
+                f"graph must be a networkx.Graph, not {type(graph).__name__}; from_adjacency takes a matrix"
+            )
         if graph.is_directed() or graph.is_multigraph():
             raise ValueError("a network is undirected with one edge per pair: give a networkx.Graph")
         place = {node: i for i, node in enumerate(graph)}
@@ -91,6 +95,8 @@ class Network:
     def erdos_renyi(cls, n: int, p: float, seed: int = 0) -> "Network":
         """Each pair has an edge of weight 1 with probability p, independently (7.1)."""
         check_counts(n=n)
+        check_counts(0, seed=seed)
+        check_single_numbers(p=p)
         check_share(p=p)
         rng = np.random.default_rng(seed)
         total = n * (n - 1) // 2
@@ -203,7 +209,7 @@ class Network:
         return reached if len(reached) == self.n else self.narrow_order
 
     def _chosen(self, nodes: Iterable[int]) -> np.ndarray:
-        given = np.asarray(list(nodes))
+        given = np.asarray(list(nodes) if np.iterable(nodes) else [])
         whole = np.issubdtype(given.dtype, np.integer)
         if (
             not len(given)

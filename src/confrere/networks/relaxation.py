@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from confrere.checks import check_counts, check_numbers
+from confrere.checks import check_above_zero, check_counts, check_switches
 from confrere.core import Tree
 from confrere.networks import blocks
 from confrere.networks.kinds import quadratic_of
@@ -48,6 +48,7 @@ def fedrelax(
     [[0.75], [1.5], [2.25]]
     """
     check_counts(iterations=iterations)
+    check_switches(book=book)
     quadratic = quadratic_of(p, "fedrelax")
     half = 0.5 if book else 1.0
     own = half * p.coupling() * p.network.degrees[:, None]
@@ -83,9 +84,7 @@ def fedavg(p: GTVMin, eta: float, iterations: int = 1000, start: Tree = None, st
     [[2.0], [2.0]]
     """
     check_counts(iterations=iterations)
-    check_numbers(eta=eta)
-    if eta == 0:
-        raise ValueError("eta must be above 0: with 0 no model would ever move")
+    check_above_zero(eta=eta)
     inverse = blocks.laid_out(pseudo_inverses(quadratic_of(p, "fedavg").Q + np.eye(p.d) / eta))
     dtype = jnp.result_type(float)
     common = jax.tree.map(lambda a: jnp.broadcast_to(a.mean(axis=0), a.shape), p.start(start))

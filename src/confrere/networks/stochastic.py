@@ -58,6 +58,7 @@ def fedsgd(
     [[1.0], [2.0]]
     """
     check_counts(batch=batch)
+    check_counts(0, seed=seed)
     if smooth(p).local is not QUADRATIC or p.rows is None:
         raise ValueError("fedsgd needs rows with squared errors: X and y without losses; cf.gtv_sgd takes other models")
     given = jnp.asarray(rates(lr, iterations), jnp.result_type(float))

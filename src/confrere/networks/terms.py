@@ -6,6 +6,7 @@ phi(v) is |v|^2 ("squared"), sum_k s_k v_k^2 with a strength per coordinate or p
 ("norm": the network Lasso). Models are one array [n, d] or a pytree of arrays [n, ...].
 """
 
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -58,13 +59,22 @@ def quadratic_both(data: Rows, W: jax.Array) -> tuple[jax.Array, jax.Array]:
 QUADRATIC = Local(quadratic_value, quadratic_both)
 
 
+def one_number(name: str, loss: Any) -> Any:
+    """A loss, if it is a single number."""
+    shape = () if isinstance(loss, numbers.Real) else getattr(loss, "shape", None)
+    if shape != ():
+        found = repr(loss) if shape is None else f"an array of shape {shape}"
+        raise ValueError(f"{name} must be one number, such as a mean over the live rows, not {found}")
+    return loss
+
+
 def of_rows(loss: Loss) -> Local:
     """One loss for all nodes, (params, batch) -> mean over live rows; a node without rows has the loss 0."""
 
     def value(data: Block, W):
         def one(params, X, y, size):
             batch = Batch(X, y, jnp.arange(y.shape[0]) < size)
-            return jnp.where(size > 0, loss(params, batch), 0)
+            return jnp.where(size > 0, one_number("the loss", loss(params, batch)), 0)
 
         return jax.vmap(one)(W, data.X, data.y, data.size).sum()
 
@@ -75,8 +85,10 @@ def of_functions(functions: tuple[Callable[[Tree], Any] | None, ...]) -> Local:
     """A loss of its own for every node, params -> number; None: no loss."""
 
     def value(data, W):
-        given = [(i, f) for i, f in enumerate(functions) if f is not None]
-        return sum((f(jax.tree.map(lambda a, i=i: a[i], W)) for i, f in given), jnp.zeros(()))
+        def own(i, f):
+            return one_number(f"the loss of node {i}", f(jax.tree.map(lambda a: a[i], W)))
+
+        return sum((own(i, f) for i, f in enumerate(functions) if f is not None), jnp.zeros(()))
 
     return Local(value, jax.value_and_grad(value, argnums=1))
 
