@@ -12,14 +12,23 @@ SEEDS = range(30)
 
 
 def instance(seed, n=6, d=3, alpha=None):
-    """A problem whose nodes share one true model, the noise of their labels, and the model."""
+    """A problem whose nodes share one true model, the noise of their labels, and the model.
+
+    Edges have weights of their own, and in two of three problems parameters are coupled by strengths, some very small.
+    """
     rng = np.random.default_rng(seed)
     true = rng.normal(size=d)
     X = [rng.normal(size=(rng.integers(2, 12), d)) * rng.uniform(0.3, 2, d) for _ in range(n)]
     noise = [rng.uniform(0.1, 1) * rng.normal(size=len(a)) for a in X]
     alpha = float(10 ** rng.uniform(-2, 1)) if alpha is None else alpha
     y = [a @ true + e for a, e in zip(X, noise, strict=True)]
-    return GTVMin(connected(n, seed=seed), alpha=alpha, X=X, y=y), noise, true
+    penalty = [1.0, 10 ** rng.uniform(-4, 1), 10 ** rng.uniform(-4, 1, d)][seed % 3]
+    return GTVMin(connected(n, seed=seed), alpha=alpha, X=X, y=y, penalty=penalty), noise, true
+
+
+def with_labels(p, y):
+    """The same problem with other labels."""
+    return GTVMin(p.network, alpha=p.alpha, X=p.rows[0], y=y, penalty=p.strengths)
 
 
 def deviation(W):
@@ -30,7 +39,7 @@ def deviation(W):
 def test_total_variation_is_at_least_its_spread_times_the_connectivity(seed):
     p, _, _ = instance(seed)
     W = np.random.default_rng(seed).normal(size=(6, 3))
-    assert p.total_variation(W) >= bounds.variation_bound(p.network, W) - 1e-12
+    assert p.total_variation(W) >= bounds.variation_bound(p.network, W * np.sqrt(p.strengths)) - 1e-12
 
 
 def test_the_bound_of_the_total_variation_is_reached_by_the_second_eigenvector():
@@ -44,10 +53,21 @@ def test_the_bound_of_the_total_variation_is_reached_by_the_second_eigenvector()
 def test_models_of_one_truth_are_near_their_mean_and_their_mean_near_the_truth(seed):
     p, noise, true = instance(seed)
     W = p.closed_form()
-    assert deviation(W) <= bounds.spread_bound(p.network, p.alpha, noise) + 1e-12
+    assert deviation(W) <= bounds.spread_bound(p.network, p.coupling(), noise) + 1e-12
     error = np.square(W.mean(axis=0) - true).sum()
     assert error <= bounds.mean_error_bound(p, noise, W) + 1e-12
     assert bounds.mean_error_bound(p, noise, W) <= bounds.estimation_bound(p, noise) * (1 + 1e-9)
+
+
+def test_the_bound_of_the_mean_s_error_knows_how_weakly_strengths_couple():
+    X, noise = [np.array([[1e-2]]), np.array([[1.0]])], [np.array([1.0]), np.array([0.0])]
+    y = [a @ [1.0] + e for a, e in zip(X, noise, strict=True)]
+    edge = Network.from_edges([(0, 1)])
+    weak, same = (GTVMin(edge, alpha=a, X=X, y=y, penalty=s) for a, s in ((1e3, 1e-9), (1e-6, "squared")))
+    assert (weak.solve().mean() - 1) ** 2 <= bounds.estimation_bound(weak, noise)
+    np.testing.assert_allclose(bounds.estimation_bound(weak, noise), bounds.estimation_bound(same, noise))
+    with pytest.raises(ValueError, match=r"the smallest coupling .* is 0, so that there is no bound"):
+        bounds.estimation_bound(GTVMin(edge, alpha=1.0, X=X, y=y, penalty=0.0), noise)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -60,7 +80,7 @@ def test_eigenvalues_lie_between_their_bounds(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_bound_is_the_formula_of_the_book(seed):
-    p, noise, true = instance(seed)
+    p, noise, true = instance(3 * seed)  # coupled by alpha alone
     A, alpha = p.network.adjacency().toarray(), p.alpha
     Q = [X.T @ X / len(X) for X in p.rows[0]]
     connectivity = np.linalg.eigvalsh(np.diag(A.sum(axis=1)) - A)[1]
@@ -92,7 +112,7 @@ def test_every_bound_is_the_formula_of_the_book(seed):
 def test_labels_move_the_solution_by_exactly_minus_half_of_q_inverse_times_n(seed):
     p, noise, _ = instance(seed)
     X, y = p.rows
-    moved = GTVMin(p.network, alpha=p.alpha, X=X, y=[b + e for b, e in zip(y, noise, strict=True)]).closed_form()
+    moved = with_labels(p, [b + e for b, e in zip(y, noise, strict=True)]).closed_form()
     n = np.concatenate([-2 / len(e) * a.T @ e for a, e in zip(X, noise, strict=True)])  # (8.2), with its factor
     exact = -np.linalg.solve(matrix_of(p).toarray(), n).reshape(6, 3) / 2
     np.testing.assert_allclose(moved - p.closed_form(), exact, atol=1e-8)
@@ -111,10 +131,10 @@ def test_models_of_a_cluster_are_near_their_mean(seed):
     cluster, truth = [0, 1, 2], rng.normal(size=3)
     X, _ = p.rows
     y = [X[i] @ (truth if i in cluster else 3 * rng.normal(size=3)) + noise[i] for i in range(6)]
-    W = GTVMin(p.network, alpha=p.alpha, X=X, y=y).closed_form()
+    W = with_labels(p, y).closed_form()
     inside = [noise[i] for i in cluster]
     largest = np.linalg.norm(W[3:], axis=1).max()
-    assert deviation(W[cluster]) <= bounds.cluster_bound(p.network, cluster, p.alpha, inside, truth, largest)
+    assert deviation(W[cluster]) <= bounds.cluster_bound(p.network, cluster, p.coupling(), inside, truth, largest)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -131,8 +151,8 @@ def test_the_complete_network_reaches_the_bound_of_its_connectivity():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_solutions_move_no_further_than_labels_make_them(seed):
     p, noise, _ = instance(seed)
-    X, y = p.rows
-    moved = GTVMin(p.network, alpha=p.alpha, X=X, y=[b + e for b, e in zip(y, noise, strict=True)]).closed_form()
+    _, y = p.rows
+    moved = with_labels(p, [b + e for b, e in zip(y, noise, strict=True)]).closed_form()
     change = np.square(moved - p.closed_form()).sum()
     tight = bounds.tight_sensitivity_bound(p, noise, extreme_eigenvalues(p)[0])
     assert change <= tight + 1e-12
@@ -182,7 +202,7 @@ def test_steps_over_failing_links_and_nodes_stay_within_the_bound_of_perturbed_s
 
 @pytest.mark.parametrize("failing", ["links", "nodes"])
 def test_where_everything_fails_the_perturbation_is_all_that_is_missed(failing, x64):
-    p, _, _ = instance(1, alpha=0.5)
+    p, _, _ = instance(3, alpha=0.5)  # coupled by alpha alone
     X, y = p.rows
     start = np.random.default_rng(0).normal(size=(6, 3))
     own = np.stack([2 / len(b) * a.T @ (a @ w - b) for a, b, w in zip(X, y, start, strict=True)])

@@ -2,6 +2,9 @@
 
 Q is the matrix of the whole problem (5.2): the objective is w'Qw + q'w + c. lambda_max is the largest eigenvalue of any
 Q_i, lambda_min that of the smallest of their mean (5.4), and rho = lambda_min/(4 lambda_max).
+
+The book couples all coordinates alike, by alpha. With strengths (6.5) each has a coupling of its own: `alpha` may be
+`p.coupling()` [d], and a bound takes the smallest where it divides and the largest where it multiplies.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,6 +69,8 @@ def spread(W: np.ndarray) -> float:
 def variation_bound(network: Network, W: np.ndarray) -> float:
     """(3.14): the total variation of models W [n, d] is at least lambda_2 sum_i |w_i - mean|^2.
 
+    It is that of strengths of 1; for others give W times their roots.
+
     >>> import confrere as cf
     >>> net = cf.networks.Network.from_edges([(0, 1)])
     >>> cf.networks.bounds.variation_bound(net, [[0.0], [3.0]])  # reached: the variation is 9 too
@@ -75,7 +80,13 @@ def variation_bound(network: Network, W: np.ndarray) -> float:
     return network.lambda_2() * spread(models_of("W", W, network.n))
 
 
-def spread_bound(network: Network, alpha: float, noise: Sequence[np.ndarray]) -> float:
+def smallest_coupling(alpha: float | np.ndarray) -> float:
+    """The coupling by which any coordinate is held at least, to divide by."""
+    what = "the smallest coupling (alpha times a strength)" if np.ndim(alpha) else "alpha"
+    return positive(float(np.min(alpha)), what)
+
+
+def spread_bound(network: Network, alpha: float | np.ndarray, noise: Sequence[np.ndarray]) -> float:
     """Prop. 3.1 and (8.5): sum_i |w_i - mean|^2 <= sum_i |e_i|^2/m_i / (lambda_2 alpha), if y_i = X_i w + e_i.
 
     >>> import confrere as cf
@@ -85,7 +96,7 @@ def spread_bound(network: Network, alpha: float, noise: Sequence[np.ndarray]) ->
     """
     check_network(network)
     noise = noise_of(noise, network.n)
-    return noise_power(noise) / (connectivity(network) * positive(alpha, "alpha"))
+    return noise_power(noise) / (connectivity(network) * smallest_coupling(alpha))
 
 
 def noise_power(noise: Iterable[np.ndarray]) -> float:
@@ -129,8 +140,9 @@ def lower_eigenvalue(p: GTVMin) -> float:
 
 
 def cluster_bound(
-    network: Network, nodes: Sequence[int], alpha: float, noise: Sequence[np.ndarray], true: np.ndarray, largest: float
-) -> float:
+    network: Network, nodes: Sequence[int], alpha: float | np.ndarray, noise: Sequence[np.ndarray], true: np.ndarray,
+    largest: float,
+) -> float:  # fmt: skip
     """Prop. 6.1: how far models of a cluster are from their mean, sum of |w_i - mean|^2 over it.
 
     `noise`: the e_i of the cluster's nodes, whose labels are X_i true + e_i; `largest`: the largest norm of a model
@@ -144,8 +156,8 @@ def cluster_bound(
     check_network(network)
     check_single_numbers(largest=largest)
     noise, true = noise_of(noise, network.induced(nodes).n), real_array("true", true, "[d]")
-    leaving = alpha * network.boundary(nodes) * 2 * (float(np.square(true).sum()) + largest**2)
-    return (noise_power(noise) + leaving) / (positive(alpha, "alpha") * connectivity(network.induced(nodes)))
+    leaving = float(np.max(alpha)) * network.boundary(nodes) * 2 * (float(np.square(true).sum()) + largest**2)
+    return (noise_power(noise) + leaving) / (smallest_coupling(alpha) * connectivity(network.induced(nodes)))
 
 
 def connectivity_bound(network: Network) -> float:
@@ -213,6 +225,8 @@ def mean_error_bound(p: GTVMin, noise: Sequence[np.ndarray], W: np.ndarray) -> f
 def estimation_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
     """(8.9): |mean of the models - true|^2 if y_i = X_i true + e_i, from the size of the noise alone.
 
+    With strengths, from the smallest coupling; a parameter that is not coupled at all leaves no bound.
+
     >>> import confrere as cf
     >>> net = cf.networks.Network.from_edges([(0, 1)])
     >>> p = cf.networks.GTVMin(net, alpha=1.0, X=[[[1.0]], [[2.0]]], y=[[0.0], [3.0]])
@@ -220,6 +234,6 @@ def estimation_bound(p: GTVMin, noise: Sequence[np.ndarray]) -> float:
     3.84
     """
     data = curvature(p)
-    factor = data.largest + data.largest**2 / (connectivity(p.network) * positive(p.alpha, "alpha"))
+    factor = data.largest + data.largest**2 / (connectivity(p.network) * smallest_coupling(p.coupling()))
     smallest = positive(data.mean_smallest, "the smallest eigenvalue of the mean Q_i")
     return 2 * factor * noise_power(noise_for(p, noise)) / (p.n * smallest**2)
