@@ -255,6 +255,22 @@ def test_logistic_losses_and_nodes_without_one_have_a_gradient_of_zero_at_the_so
     np.testing.assert_allclose(W[1], A[1] @ W / A[1].sum(), atol=1e-8)
 
 
+def test_newton_refuses_a_start_without_a_finite_gradient_or_objective_by_node():
+    zeros, ones = np.zeros((3, 1)), np.ones((3, 1))
+    steep = GTVMin(NET, [None, lambda w: jnp.sum(jnp.sqrt(w)), None], alpha=1.0)
+    with pytest.raises(ValueError, match=r"the gradient of node 1 is not finite at the start.*give another start"):
+        steep.solve(start=zeros)
+    endless = GTVMin(NET, [lambda w: jnp.sum(w**2) + jnp.inf, None, None], alpha=1.0)
+    with pytest.raises(ValueError, match="the objective is not finite at the start"):
+        endless.solve(start=ones)
+
+
+def test_newton_steps_stay_where_the_losses_are_defined():
+    losses = [lambda w: jnp.sum(100 * w - jnp.log(w)), None, None]  # a whole step would leave the logarithm's domain
+    W = GTVMin(NET, losses, alpha=1.0).solve(start=np.ones((3, 1)))
+    np.testing.assert_allclose(W, 0.01, rtol=1e-6)
+
+
 def test_models_may_be_trees_of_which_only_some_leaves_are_shared(x64):
     X, y = rows_of(4)
     net = connected(4)

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.sparse.linalg import cg
 
 from confrere.core import Tree
-from confrere.networks.terms import Local, Terms, smooth_gradient, smooth_value
+from confrere.networks.terms import Local, Terms, smooth_both, smooth_gradient, smooth_value
 
 ENOUGH = 1e-4  # the share of the promised decrease that a step must bring
 SHORTEST = 1e-9
@@ -41,7 +42,8 @@ def newton_step(local: Local, terms: Terms, W: Tree, first) -> Step:
     noise = 10 * jnp.finfo(flat.dtype).eps * jnp.abs(now)
 
     def too_long(t):
-        return (value(flat + t * direction) > now + ENOUGH * t * promised + noise) & (t > SHORTEST)
+        enough = value(flat + t * direction) <= now + ENOUGH * t * promised + noise
+        return ~enough & (t > SHORTEST)  # what is not a number is not enough
 
     t = jax.lax.while_loop(too_long, lambda t: t / 2, jnp.ones((), flat.dtype))
     return Step(shaped(flat + t * direction), size, jnp.where(t > SHORTEST, t, 0))
@@ -53,8 +55,19 @@ def slope_at(local: Local, terms: Terms, W: Tree) -> jax.Array:
     return jnp.linalg.norm(ravel_pytree(smooth_gradient(local, terms, W))[0])
 
 
+def check_beginning(local: Local, terms: Terms, W: Tree) -> None:
+    """Refuse a start at which the objective or its gradient is not finite, naming the node."""
+    value, g = smooth_both(local, terms, W)
+    finite = [np.isfinite(a).reshape(len(a), -1).all(axis=1) for a in map(np.asarray, jax.tree.leaves(g))]
+    broken = ~np.logical_and.reduce(finite)
+    what = f"the gradient of node {int(broken.argmax())}" if broken.any() else "the objective"
+    if broken.any() or not np.isfinite(value):
+        raise ValueError(f"{what} is not finite at the start, from which no step leads on: give another start")
+
+
 def minimise(local: Local, terms: Terms, W: Tree, tol: float, most: int) -> Tree:
     """Step until the gradient's norm is below tol times that at the start."""
+    check_beginning(local, terms, W)
     first = slope_at(local, terms, W)
     slope = first
     for _ in range(most):
