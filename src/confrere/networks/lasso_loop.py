@@ -31,8 +31,9 @@ def primal_dual_loop(data: Rows, nodes: Nodes, edges: Edges, W, s, tol, iteratio
 def network_lasso(p: GTVMin, iterations: int = 1000, start: Tree = None, stop: Stop | None = None) -> Run:
     """The network Lasso by a primal-dual method: messages between neighbours, and no learning rate.
 
-    For a problem with `penalty="norm"` and quadratic losses; `p.solve()` goes on to a tolerance. The objective may rise
-    for an iteration or two on its way down, at which a rule of `decrease` stops.
+    For a problem with `penalty="norm"` and quadratic losses. Features of very different sizes make it slow; `p.solve()`
+    is exact whatever they are. The objective may rise for an iteration or two on its way down, at which a rule of
+    `decrease` stops.
 
     >>> import confrere as cf
     >>> net = cf.networks.Network.from_edges([(0, 1)], weights=[2.0])

@@ -170,19 +170,29 @@ class GTVMin:
         Quadratic losses, squared penalty: conjugate gradients until what is left of the right side -q/2 is below tol of
         it, both with features scaled alike (their mean squares over the network 1) and weighed by the inverse of every
         node's own block Q_i + alpha d_i: neither units nor a large alpha change what tol means.
-        The norm as penalty: a primal-dual method until a step changes models and forces by less than tol of their size.
+        The norm as penalty: Newton steps, or for more than 50,000 unknowns a primal-dual method, until the forces on
+        every node balance to tol of their size, and what edges could still bring is below tol of the objective's terms.
+        If several models are as good it is some of them, without what neither rows nor coupling see.
         Other differentiable losses: Newton steps from `start` until the gradient's norm is below tol times that there.
         All end in double precision, also where JAX is set to single: residuals down to 1e-13 can be had.
         """
         check_single_numbers(tol=tol)
         check_counts(most=most)
         if self.norm:
-            return lasso.solution(self.quadratic_for("the norm as penalty"), self.network, self.alpha, tol, most)
+            quadratic = self.quadratic_for("the norm as penalty")
+            return lasso.solution(quadratic, self.network, self.alpha, tol, most, self._start_in_double(start))
         if self.quadratic is not None:
             return solve.solution(self.quadratic, self.network, self.coupling(), tol, most)
         with jax.enable_x64(True):
             W = newton.minimise(self.local, self.terms(), self.start(start), tol, most)
             return jax.tree.map(np.asarray, W)
+
+    def _start_in_double(self, start: Tree) -> np.ndarray | None:
+        """Models to begin with, checked, on the host; None: none are given."""
+        if start is None:
+            return None
+        with jax.enable_x64(True):
+            return np.asarray(self.start(start))
 
     def value(self, terms: Terms, W: Tree) -> jax.Array:
         """The objective inside a compiled program (squared penalty)."""
