@@ -478,6 +478,13 @@ def test_extreme_eigenvalues_of_a_large_problem_are_those_of_its_matrix():
     np.testing.assert_allclose(cf.networks.extreme_eigenvalues(p), values[[0, -1]], rtol=1e-6)
 
 
+def test_extreme_eigenvalues_of_a_long_path_are_the_known_ones():
+    n = 4000
+    net = Network.from_edges([(i, i + 1) for i in range(n - 1)])
+    p = GTVMin(net, alpha=0.5, X=np.ones((n, 1, 1)), y=np.ones((n, 1)))
+    np.testing.assert_allclose(cf.networks.extreme_eigenvalues(p), [1, 2 + np.cos(np.pi / n)], rtol=1e-9)
+
+
 def test_the_smallest_eigenvalue_above_zero_of_a_large_problem_comes_after_its_free_directions(monkeypatch):
     rng = np.random.default_rng(0)
     net = Network.from_edges([(i, i + 1) for i in range(0, 300, 2)])  # 150 pairs

@@ -214,6 +214,31 @@ def test_eigenvalues_are_those_of_the_dense_laplacian(seed):
     np.testing.assert_allclose(np.linalg.eigvalsh(net.laplacian()), values, atol=1e-10)  # numpy takes it as it is
 
 
+def path(n):
+    return Network.from_edges([(i, i + 1) for i in range(n - 1)])
+
+
+def test_extreme_eigenvalues_of_a_long_path_whose_upper_end_is_crowded_are_the_known_ones():
+    n = 20_001  # minutes by Lanczos alone
+    np.testing.assert_allclose(path(n).lambda_n(), 2 + 2 * np.cos(np.pi / n), rtol=1e-9)
+    np.testing.assert_allclose(path(n).lambda_2(), 2 - 2 * np.cos(np.pi / n), rtol=1e-7)
+
+
+def test_the_largest_eigenvalue_of_a_grid_is_the_known_one():
+    k = np.arange(10_000).reshape(100, 100)
+    across, along = np.c_[k[:, :-1].ravel(), k[:, 1:].ravel()], np.c_[k[:-1].ravel(), k[1:].ravel()]
+    grid = Network.from_edges(np.concatenate([across, along]))
+    np.testing.assert_allclose(grid.lambda_n(), 4 + 4 * np.cos(np.pi / 100), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_largest_eigenvalue_of_a_weighted_path_is_that_of_its_dense_matrix(seed):
+    weights = np.random.default_rng(seed).uniform(0.999, 1, 899)
+    net = Network.from_edges(path(900).edges, weights=weights)
+    values = np.linalg.eigvalsh(net.laplacian())
+    np.testing.assert_allclose([net.lambda_2(), net.lambda_n()], values[[1, -1]], rtol=1e-8)
+
+
 def test_sparse_solvers_agree_with_dense_ones_on_large_networks():
     ring = Network.from_edges([(i, (i + 1) % 900) for i in range(900)])
     np.testing.assert_allclose(ring.lambda_2(), 2 - 2 * np.cos(2 * np.pi / 900), rtol=1e-6)

@@ -28,6 +28,7 @@ import scipy.sparse.linalg as solvers
 
 from confrere.checks import check_counts, check_switches, check_word, real_array
 from confrere.core import Tree
+from confrere.networks import spectra
 from confrere.networks.free import LARGEST, free_parts
 from confrere.networks.kinds import quadratic_of, smooth
 from confrere.networks.loops import Run, Stop, finished, loop, rule_of
@@ -50,8 +51,8 @@ def extreme_eigenvalues(p: GTVMin, nonzero: bool = False) -> tuple[float, float]
     """The smallest and the largest eigenvalue of Q = blockdiag(Q_i) + alpha L (5.2).
 
     `nonzero=True`: the smallest above 0, of which there are as many below as the problem has free directions. By
-    Lanczos if it is large, for the smallest with a factor of the matrix, which grows faster than the network: of very
-    large ones give `accelerated_fedgd` bounds.
+    Lanczos if it is large, to about 1e-10 of the largest; for the smallest with a factor of the matrix, which grows
+    faster than the network: of very large ones give `accelerated_fedgd` bounds.
 
     >>> import confrere as cf
     >>> net = cf.networks.Network.from_edges([(0, 1)])  # whose Laplacian has the eigenvalues 0 and 2
@@ -69,10 +70,11 @@ def extreme_eigenvalues(p: GTVMin, nonzero: bool = False) -> tuple[float, float]
     if Q.shape[0] <= LARGEST // 4 or (free > MANY and Q.shape[0] <= LARGEST):
         values = np.linalg.eigvalsh(Q.toarray())
         return float(max(values[free], 0)), float(values[-1])
-    begin = np.random.default_rng(0).normal(size=Q.shape[0])
-    largest = float(solvers.eigsh(Q, k=1, which="LA", v0=begin, return_eigenvectors=False)[0])
-    below = -1e-6 * largest  # Q may be singular
-    smallest = solvers.eigsh(Q, k=free + 1, sigma=below, which="LM", v0=begin, return_eigenvectors=False)
+    largest = spectra.largest(Q)
+    least = float(np.linalg.eigvalsh(quadratic_of(p, "this").Q)[:, 0].min())  # coupling takes nothing from it
+    below = max(least, 0) - 1e-8 * largest  # Q may be singular
+    how: dict[str, Any] = {"v0": spectra.beginning(Q.shape[0]), "tol": spectra.PRECISE, "return_eigenvectors": False}
+    smallest = solvers.eigsh(Q, k=free + 1, sigma=below, which="LM", **how)
     return max(float(max(smallest)), 0.0), largest
 
 
