@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from confrere.networks import GTVMin, Network, Quadratic
+from confrere.networks import GTVMin, Network, Quadratic, solve
 from confrere.networks.blocks import inverses, laid_out, products
 from tests.network_problems import connected, objective_by_hand, problem, rows_of, solution_by_hand
 
@@ -342,6 +342,28 @@ def test_blocks_are_multiplied_and_inverted_node_by_node(n, d, x64):
 def test_problems_that_are_none_are_refused(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@pytest.mark.parametrize("small", [0, 20_000])
+@pytest.mark.parametrize("units", [1.0, np.array([1e4, 1.0, 1e-3])])
+def test_iterations_begin_at_the_start_that_is_given(monkeypatch, small, units):
+    monkeypatch.setattr(solve, "SMALL", small)
+    X, y = rows_of(6)
+    p = GTVMin(connected(6), alpha=0.7, X=[a * units for a in X], y=y)
+    exact = p.closed_form()
+    np.testing.assert_allclose(p.solve(1e-9, most=1, start=exact) * units, exact * units, rtol=1e-8)
+    np.testing.assert_allclose(p.solve(start=exact + 1e3) * units, exact * units, atol=1e-6)
+    for penalty in ("squared", "norm"):
+        with pytest.raises(ValueError, match=r"start must have the shape \(6, 3\)"):
+            problem(penalty=penalty).solve(start=np.zeros((2, 2)))
+        with pytest.raises(ValueError, match="start has a value that is not finite at node 1"):
+            problem(penalty=penalty).solve(start=np.where(np.arange(18).reshape(6, 3) == 3, np.inf, 0))
+
+
+def test_a_start_does_not_change_which_of_many_solutions_is_found():
+    X, y = rows_of(5, d=6, rows=(1, 2))
+    p = GTVMin(Network.from_edges([(0, 1), (1, 2)], 5), alpha=0.5, X=X, y=y)
+    np.testing.assert_allclose(p.solve(start=np.ones((5, 6))), p.solve(), atol=1e-8)
 
 
 def test_what_cannot_be_reached_is_said():

@@ -48,6 +48,10 @@ class Posed(NamedTuple):
         """-q/2 [n, d] of the losses' q."""
         return (q if self.order is None else q[self.order]) * (-self.scale / 2)
 
+    def scaled(self, W: np.ndarray) -> np.ndarray:
+        """Models of scaled features, in the order; the reverse of `models`."""
+        return (W if self.order is None else W[self.order]) / self.scale
+
     def models(self, W: np.ndarray) -> np.ndarray:
         """Models [n, d] in features' own units and the nodes' own order."""
         found = W * self.scale

@@ -167,6 +167,8 @@ class GTVMin:
     def solve(self, tol: float = 1e-10, most: int = 20_000, start: Tree = None) -> Any:
         """The minimiser; for quadratic losses [n, d] in double precision, of least norm if there are several.
 
+        `start`: models to begin with, in place of zeros; near the solution they save iterations.
+
         Quadratic losses, squared penalty: conjugate gradients until what is left of the right side -q/2 is below tol of
         it, both with features scaled alike (their mean squares over the network 1) and weighed by the inverse of every
         node's own block Q_i + alpha d_i: neither units nor a large alpha change what tol means.
@@ -182,7 +184,8 @@ class GTVMin:
             quadratic = self.quadratic_for("the norm as penalty")
             return lasso.solution(quadratic, self.network, self.alpha, tol, most, self._start_in_double(start))
         if self.quadratic is not None:
-            return solve.solution(self.quadratic, self.network, self.coupling(), tol, most)
+            given = self._start_in_double(start)
+            return solve.solution(self.quadratic, self.network, self.coupling(), tol, most, given)
         with jax.enable_x64(True):
             W = newton.minimise(self.local, self.terms(), self.start(start), tol, most)
             return jax.tree.map(np.asarray, W)

@@ -45,13 +45,15 @@ def common_part(given: Posed, dtype) -> Common:
     return Common(None if network.connected else jnp.asarray(labels, jnp.int32), jnp.asarray(inverse, dtype))
 
 
-def solution(quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: float, most: int) -> np.ndarray:
-    """The minimiser of least norm [n, d], in double precision."""
+def solution(
+    quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: float, most: int, start: np.ndarray | None = None
+) -> np.ndarray:
+    """The minimiser of least norm [n, d], in double precision; by iterations from `start` (None: zeros)."""
     given = posed(quadratic, network, coupling)
     b = given.right_side(quadratic.q)
     unit = float(np.abs(b).max()) or 1.0  # squares of very small labels would be 0
     b = b / unit
-    W: np.ndarray | None = None
+    W = first = None if start is None else given.scaled(start) / unit
     after, iterations, left = float(b.any()), 0, np.nan
     for dtype in (jnp.float32, jnp.float64) if b.size > SMALL else (jnp.float64,):
         with jax.enable_x64(dtype == jnp.float64):
@@ -63,7 +65,7 @@ def solution(quadratic: Quadratic, network: Network, coupling: np.ndarray, tol: 
                 if after <= tol:
                     break
         if after > max(tol, ROUGH):
-            W, after = None, float(b.any())
+            W, after = first, float(b.any())
     if not after <= tol:
         raise not_reached(iterations, left, tol)
     W = np.zeros(b.shape) if W is None else given.models(W) * unit
@@ -88,6 +90,8 @@ def attempts(given: Posed, dtype, b: np.ndarray, W: np.ndarray | None, tol: floa
             W, before = found.W, after
         if not double:
             return
+    if W is not None and not double:
+        return  # models would be rounded
     system, right = system_of(given, dtype), jnp.asarray(b, dtype)
     start = jnp.zeros_like(right) if W is None else jnp.asarray(W, dtype)
     yield conjugate_gradients(system, preconditioner(system), right, start, tol if double else max(tol, SINGLE), most)
