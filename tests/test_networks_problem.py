@@ -366,6 +366,28 @@ def test_a_start_does_not_change_which_of_many_solutions_is_found():
     np.testing.assert_allclose(p.solve(start=np.ones((5, 6))), p.solve(), atol=1e-8)
 
 
+def few_rows(seed):
+    """Two rows of six columns, of which two are constant, at every node: each is by itself, and leaves much open."""
+    rng = np.random.default_rng(seed)
+    X = [np.c_[rng.normal(size=(2, 4)), np.ones((2, 2)) * [1.0, 3.0]] for _ in range(8)]
+    return GTVMin(connected(8), alpha=0.0, X=X, y=[rng.normal(size=2) for _ in X])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_rows_leave_models_open_residuals_of_1e_12_are_had_and_the_least_is_told_of_less(seed):
+    p = few_rows(seed)
+    np.testing.assert_allclose(p.solve(1e-12), p.closed_form(), atol=1e-10)
+    with pytest.raises(RuntimeError, match=r"residual is \d.\de-1[3-5] .*double precision leaves no less") as told:
+        p.solve(1e-16)
+    assert int(str(told.value).split()[1]) < 1000  # iterations: it does not go on for nothing
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_residuals_of_1e_13_can_be_had_where_rows_say_all(seed):
+    p = problem(n=8, seed=seed)
+    np.testing.assert_allclose(p.solve(1e-13), p.closed_form(), rtol=1e-9)
+
+
 def test_what_cannot_be_reached_is_said():
     with pytest.raises(RuntimeError, match="after 2 iterations the residual is"):
         problem().solve(1e-10, most=2)

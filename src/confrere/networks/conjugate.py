@@ -18,6 +18,10 @@ from confrere.networks import blocks
 
 RIDGE = {4: 3e-5, 8: 1e-6}  # of the diagonal, by bytes of a number
 
+ROUNDED = 1e-10  # a residual from which it may be rounding that keeps it from becoming smaller,
+PATIENCE = 500  # if it has not for so many iterations
+
+Best = tuple[jax.Array, jax.Array, jax.Array]  # models, what they leave, and the iteration that found them
 Total = Callable[[jax.Array], jax.Array]  # adds up sums over the nodes that are here, where others are elsewhere
 
 
@@ -96,10 +100,19 @@ def held_beside(diagonal: jax.Array, pull: jax.Array) -> jax.Array:
     return pull + jnp.where(whole > 0, RIDGE[whole.dtype.itemsize] * whole, 1)
 
 
+def better(best: Best, W: jax.Array, left: jax.Array, k: jax.Array) -> Best:
+    """The models that leave less, the earlier ones or these of iteration k."""
+    less = left < best[1]
+    return jnp.where(less, W, best[0]), jnp.where(less, left, best[1]), jnp.where(less, k, best[2])
+
+
 def iterate(
     system: System, inverse: jax.Array, b: jax.Array, start: jax.Array, tol, most, total: Total = alone
 ) -> Found:
     """Iterate from `start` until what is left of b is tol of it, or `most` times; b must be in the range of A.
+
+    Where rounding leaves more than tol, and worse the longer it goes on, the models are those that left least; it ends
+    when none were better for long.
 
     Both are measured in the norm of the preconditioner, and as they are if there is no step of whole components: with
     it the coupling is so large that rounding of the models alone leaves more. `inverse` is the preconditioner.
@@ -120,24 +133,26 @@ def iterate(
         return left if system.common is not None else jnp.maximum(left, jnp.sqrt(rr / jnp.where(plain > 0, plain, 1)))
 
     def step(state):
-        W, r, p, rz, _, k = state
+        (W, r, p, rz, _, k), best = state
         Ap = system.times(p)
         curvature = total(jnp.sum(p * Ap))
         a = jnp.where(curvature > 0, rz / jnp.where(curvature > 0, curvature, 1), 0)
         r = r - a * Ap
         z = moved(r)
-        new, rr = squares(r, z)
-        return W + a * p, r, z + new / jnp.where(rz > 0, rz, 1) * p, new, rr, k + 1
+        W, (new, rr) = W + a * p, squares(r, z)
+        return (W, r, z + new / jnp.where(rz > 0, rz, 1) * p, new, rr, k + 1), better(best, W, share(new, rr), k + 1)
 
     def unfinished(state):
-        _, _, _, rz, rr, k = state
-        return (share(rz, rr) > tol) & (rz > 0) & (k < most)
+        (_, _, _, rz, rr, k), (_, least, since) = state
+        stagnant = (least < ROUNDED) & (k - since > PATIENCE)
+        return (share(rz, rr) > tol) & (rz > 0) & (k < most) & ~stagnant
 
     r = b - system.times(start)
     z = moved(r)
-    state = (jnp.zeros_like(b), r, z, *squares(r, z), jnp.int32(0))
-    W, _, _, rz, rr, k = lax.while_loop(unfinished, step, state)
-    return Found(start + W, k, share(rz, rr))
+    first, none = squares(r, z), jnp.zeros_like(b)
+    state = (none, r, z, *first, jnp.int32(0)), (none, share(*first), jnp.int32(0))
+    (*_, k), (W, least, _) = lax.while_loop(unfinished, step, state)
+    return Found(start + W, k, least)
 
 
 conjugate_gradients = jax.jit(iterate, static_argnames="total")

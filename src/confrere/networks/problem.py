@@ -176,7 +176,8 @@ class GTVMin:
         every node balance to tol of their size, and what edges could still bring is below tol of the objective's terms.
         If several models are as good it is some of them, without what neither rows nor coupling see.
         Other differentiable losses: Newton steps from `start` until the gradient's norm is below tol times that there.
-        All end in double precision, also where JAX is set to single: residuals down to 1e-13 can be had.
+        All end in double precision, also where JAX is set to single: residuals down to 1e-13 can be had, or to 1e-12
+        where rows leave models open.
         """
         check_single_numbers(tol=tol)
         check_counts(most=most)

@@ -2,7 +2,8 @@
 
 Conjugate gradients of large problems run in single precision, round after round: each solves for what the models so
 far leave of the right side, which is computed in double precision, also where JAX is set to single (its default). What
-this does not solve, and what is small, is iterated in double: so any tolerance down to about 1e-13 can be had.
+this does not solve, and what is small, is iterated in double: so any tolerance down to about 1e-13 can be had, and down
+to 1e-12 where rows leave models open (there the preconditioner enlarges what is rounding alone).
 
 Where the solution is not unique it is the one of least norm, in the features' own units (`free`).
 """
@@ -15,7 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from confrere.networks.blocks import placed
-from confrere.networks.conjugate import Common, Found, System, conjugate_gradients, preconditioner
+from confrere.networks.conjugate import ROUNDED, Common, Found, System, conjugate_gradients, preconditioner
 from confrere.networks.free import LARGEST, free_parts, least_norm, sums_by
 from confrere.networks.network import Network
 from confrere.networks.posed import Posed, posed
@@ -54,14 +55,14 @@ def solution(
     unit = float(np.abs(b).max()) or 1.0  # squares of very small labels would be 0
     b = b / unit
     W = first = None if start is None else given.scaled(start) / unit
-    after, iterations, left = float(b.any()), 0, np.nan
+    after, iterations, left = float(b.any()), 0, np.inf
     for dtype in (jnp.float32, jnp.float64) if b.size > SMALL else (jnp.float64,):
         with jax.enable_x64(dtype == jnp.float64):
             for found in attempts(given, dtype, b, W, tol, most) if after > tol else ():
                 iterations += int(found.iterations)
-                left = float(found.residual)
-                if left < after:
-                    W, after = np.asarray(found.W, float), left
+                left = min(left, float(found.residual))
+                if float(found.residual) < after:
+                    W, after = np.asarray(found.W, float), float(found.residual)
                 if after <= tol:
                     break
         if after > max(tol, ROUGH):
@@ -98,11 +99,11 @@ def attempts(given: Posed, dtype, b: np.ndarray, W: np.ndarray | None, tol: floa
 
 
 def not_reached(iterations: int, after: float, tol: float) -> RuntimeError:
-    """What to say where the iterations end before the tolerance."""
-    return RuntimeError(
-        f"after {iterations} iterations the residual is {after:.1e} of the right side, not {tol:.1e}: "
-        "the problem is too ill-conditioned, or give a larger tol or `most`"
-    )
+    """What to say where the iterations end before the tolerance; `after`: the least that any of them left."""
+    rounded = "double precision leaves no less, give a larger tol"
+    why = rounded if after < ROUNDED else "the problem is too ill-conditioned, or give a larger tol or `most`"
+    found = f"after {iterations} iterations the residual is {after:.1e} of the right side, not {tol:.1e}"
+    return RuntimeError(f"{found}: {why}")
 
 
 def times(quadratic: Quadratic, network: Network, coupling: np.ndarray, W: np.ndarray) -> np.ndarray:
