@@ -167,14 +167,19 @@ def accelerated_fedgd(
             )
         high = checked(eigenvalues)[1]
         given = p.terms(), p.start(start), jnp.asarray(high, dtype), tol
-        return finished(*restarted(p.local, *given, iterations, what))
+        return finished(*restarted(p.local, *given, iterations, what), advice=lambda: larger_bound(high))
     if eigenvalues is None:
         eigenvalues = extreme_eigenvalues(p, nonzero=p.n * p.d <= LARGEST or free_count(p) <= MANY)
     low, high = checked(eigenvalues)
     low = max(low, high * min(1, REACH / iterations) ** 2)
     run = nesterov if method == "nesterov" else chebyshev
     given = p.start(start), jnp.asarray(low, dtype), jnp.asarray(high, dtype), tol
-    return finished(*run(p.terms(), *given, iterations, what))
+    return finished(*run(p.terms(), *given, iterations, what), advice=lambda: larger_bound(high))
+
+
+def larger_bound(high: float) -> str:
+    """What to do where accelerated steps diverge."""
+    return f"the largest eigenvalue is above {high:g}; give a bound of it, such as bounds.upper_eigenvalue(p)"
 
 
 def checked(eigenvalues: tuple[float, float]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from confrere.checks import check_counts, check_share, real_array
 from confrere.core import Tree
 from confrere.networks.kinds import smooth
 from confrere.networks.layout import Layout
-from confrere.networks.loops import Run, Stop, finished, loop, rates, rule_of
+from confrere.networks.loops import Run, Stop, finished, loop, rates, rule_of, smaller_rate
 from confrere.networks.problem import GTVMin
 from confrere.networks.terms import Local, Terms, flat, smooth_both, strengths_like
 
@@ -97,4 +97,5 @@ def async_fedgd(
     rows = np.broadcast_to(given, (given.shape[0] if given.ndim == 2 else 1, p.n))
     key, (what, tol) = jax.random.key(seed), rule_of(stop)
     given = p.start(start), steps, jnp.asarray(rows, dtype), key, tol
-    return finished(*asynchronous(p.local, p.terms(), *given, iterations, delay, what))
+    found = asynchronous(p.local, p.terms(), *given, iterations, delay, what)
+    return finished(*found, advice=smaller_rate(p, steps, share=0.5))

@@ -16,7 +16,7 @@ import numpy as np
 from confrere.checks import check_functions, check_single_numbers
 from confrere.core import Tree
 from confrere.networks.kinds import smooth
-from confrere.networks.loops import Run, Schedule, Stop, finished, loop, rates, rule_of
+from confrere.networks.loops import Run, Schedule, Stop, finished, loop, rates, rule_of, smaller_rate
 from confrere.networks.problem import GTVMin
 from confrere.networks.terms import Local, Terms, smooth_both
 
@@ -46,7 +46,8 @@ def fedgd(
     """FedGD (Algorithm 5.1): every node steps by its own gradient and its neighbours' models; for any losses.
 
     `lr` is a number, one per iteration, or a schedule such as `inverse(0.1)`; `project` is applied to the models of all
-    nodes after every step (4.17), such as `single_model`; `stop` is a rule such as `decrease(1e-6)`.
+    nodes after every step (4.17), such as `single_model`; `stop` is a rule such as `decrease(1e-6)`. A rate that is too
+    large makes models diverge, of which a warning tells.
 
     >>> import confrere as cf
     >>> net = cf.networks.Network.from_edges([(0, 1)])
@@ -61,7 +62,7 @@ def fedgd(
     if project is not None:
         check_projection(project, W)
     found = gradient_descent(p.local, p.terms(), W, given, tol, iterations, project, what)
-    return finished(*found)
+    return finished(*found, advice=smaller_rate(p, given))
 
 
 def check_projection(project: Any, W: Tree) -> None:

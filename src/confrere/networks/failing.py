@@ -14,7 +14,7 @@ import numpy as np
 from confrere.checks import check_counts, check_share, check_single_numbers
 from confrere.core import Tree
 from confrere.networks.kinds import quadratic_of
-from confrere.networks.loops import Stop, finished, loop, rates, rule_of
+from confrere.networks.loops import Stop, finished, loop, rates, rule_of, smaller_rate
 from confrere.networks.problem import GTVMin
 from confrere.networks.terms import QUADRATIC, Terms, smooth_both
 
@@ -80,5 +80,5 @@ def faulty_fedgd(
     key, (what, tol) = jax.random.key(seed), rule_of(stop)
     given = p.terms(), ends, weight, p.start(start), steps, links, nodes, key, tol
     W, sizes, seen, count = perturbed(*given, iterations, what)
-    run = finished(W, seen, count)
+    run = finished(W, seen, count, advice=smaller_rate(p, steps))
     return Faulty(run.W, run.objective, np.asarray(sizes)[: run.iterations], run.iterations)

@@ -3,6 +3,7 @@
 The numbers of a problem are arguments of the program, so that another problem of the same size does not compile again.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -14,7 +15,9 @@ from jax.flatten_util import ravel_pytree
 
 from confrere.checks import check_counts, check_single_numbers, check_word, real_array
 from confrere.core import Tree
+from confrere.networks.bounds.coupled import upper_eigenvalue
 from confrere.networks.bounds.steps import iterations_needed
+from confrere.networks.problem import GTVMin
 
 Schedule = Callable[[np.ndarray], Any]  # iterations counted from 1, [K] -> learning rates [K]
 RULES = ("count", "decrease", "gradient")
@@ -147,6 +150,26 @@ def loop(step, start: Any, iterations: int, stop: str | None, tol) -> tuple[Any,
     return state, seen, count
 
 
-def finished(W: Tree, seen: jax.Array, count: jax.Array) -> Run:
-    """The run on the host."""
-    return Run(jax.tree.map(np.asarray, W), np.asarray(seen)[: int(count)], int(count))
+def finished(W: Tree, seen: jax.Array, count: jax.Array, advice: Callable[[], str] | None = None) -> Run:
+    """The run on the host; where its models are no numbers any more a warning says so, with `advice` on what to do."""
+    run = Run(jax.tree.map(np.asarray, W), np.asarray(seen)[: int(count)], int(count))
+    if advice is not None and not all(np.isfinite(a).all() for a in jax.tree.leaves(run.W)):
+        finite = np.isfinite(run.objective)
+        when = run.iterations if finite.all() else int(finite.argmin()) + 1
+        warnings.warn(f"models diverge, their objective is not finite from iteration {when}: {advice()}", stacklevel=3)
+    return run
+
+
+def smaller_rate(p: GTVMin, lr: Any, share: float = 1.0) -> Callable[[], str]:
+    """What to do where steps of these rates diverge; `share`: of the rate by which gradient steps converge for sure."""
+
+    def advice() -> str:
+        given = f"the learning rate of {float(np.max(lr)):g} is too large"
+        if p.quadratic is None:
+            return f"{given}; give a smaller one"
+        sure = share / upper_eigenvalue(p)
+        return (
+            f"{given}; gradient steps converge with {sure:.3g}, and best with bounds.best_rate(*extreme_eigenvalues(p))"
+        )
+
+    return advice

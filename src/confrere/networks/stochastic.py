@@ -16,7 +16,7 @@ from confrere.checks import check_counts
 from confrere.clients.batches import Order, plan_for
 from confrere.core import Block, Tree, silo_keys
 from confrere.networks.kinds import smooth
-from confrere.networks.loops import Run, Stop, finished, loop, rates, rule_of
+from confrere.networks.loops import Run, Stop, finished, loop, rates, rule_of, smaller_rate
 from confrere.networks.problem import GTVMin
 from confrere.networks.terms import QUADRATIC, Local, Terms, coupled, smooth_both
 
@@ -64,4 +64,5 @@ def fedsgd(
     given = jnp.asarray(rates(lr, iterations), jnp.result_type(float))
     key, (what, tol) = jax.random.key(seed), rule_of(stop)
     arrays = p.terms(), p.block(), p.start(start), given, key, tol
-    return finished(*stochastic_descent(p.local, *arrays, iterations, batch, order, what))
+    found = stochastic_descent(p.local, *arrays, iterations, batch, order, what)
+    return finished(*found, advice=smaller_rate(p, given))
