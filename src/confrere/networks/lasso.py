@@ -21,8 +21,9 @@ import numpy as np
 
 from confrere.networks import blocks
 from confrere.networks.free import least_norm
-from confrere.networks.fused import Coupled, Found, minimum, missed_by, sizes_of
+from confrere.networks.fused import Found, minimum
 from confrere.networks.network import Network
+from confrere.networks.optimality import Coupled, missed_by, sizes_of
 from confrere.networks.posed import scales_of
 from confrere.networks.ranks import pseudo_inverses
 from confrere.networks.statistics import Quadratic
