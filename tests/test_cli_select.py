@@ -51,6 +51,8 @@ def test_the_table_shows_names_reasons_and_that_nothing_is_trained(place):
     assert done.returncode == 0, done.stderr
     for words in ("by ndoye", "[far]: its model loses", "west: it did not answer", "Nothing is trained yet"):
         assert words in done.stdout
+    large = confrere("select", "patients.csv", *NAMED, "--user", "north", "--min-count", "41", cwd=place)
+    assert "west: it has 40 training rows, fewer than the minimum of 41" in large.stdout
     quiet = confrere("select", "patients.csv", *NAMED, "--user", "north", "--quiet", cwd=place)
     assert "its model loses" not in quiet.stdout
     assert quiet.stderr == ""

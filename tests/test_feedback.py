@@ -175,6 +175,77 @@ def test_a_silent_silo_is_told_that_it_was_left_out():
     assert (told[-1].silo, told[-1].rank, told[-1].differences) == ("c", None, ())
 
 
+def with_small(sizes=(150, 150, 2, 4)):
+    """Silos of one law, some of them small."""
+    silos = twins()
+    cut = [replace(s, X=s.X[:n], y=s.y[:n], part=s.part[:n]) for s, n in zip(silos.silos, sizes, strict=True)]
+    return replace(silos, silos=tuple(cut), source=None)
+
+
+def test_silos_below_the_minimum_send_nothing_and_are_told_why():
+    found = cf.insight.feedback(with_small(), "a")
+    assert [t.silo for t in found.to_others] == ["b", "c", "odd"]
+    for told, rows in zip(found.to_others[1:], (2, 4), strict=True):
+        assert (told.rank, told.score, told.differences) == (None, None, ())
+        assert told.why == f"it has {rows} training rows, fewer than the minimum of 5"
+    assert found.to_others[0].of == 1
+    assert {entry.silo for entry in found.shared} == {"b"}
+    assert "To c: you were left out: it has 2 training rows" in str(found)
+
+
+def test_a_minimum_that_nobody_reaches_leaves_nothing_to_be_told():
+    found = cf.insight.feedback(with_small(), "a", min_count=1000)
+    assert found.shared == ()
+    assert {t.rank for t in found.to_others} == {None}
+    assert "told 0 numbers, none about fewer than 1000 rows" in str(found)
+
+
+def test_a_selection_that_heard_small_silos_does_not_make_them_send():
+    silos = with_small()
+    chosen = cf.selection.ndoye(silos, "a", min_count=1)
+    assert chosen.ranking != ["b"]
+    told, sent = cf.insight.to_others(silos, "a", chosen)
+    assert [(t.silo, t.rank, t.of) for t in told if t.rank] == [("b", 1, 1)]
+    assert {entry.silo for entry in sent} == {"b"}
+
+
+def test_nobody_is_told_of_a_user_below_the_minimum():
+    told, sent = cf.insight.to_others(with_small((4, 150, 150, 150)), "a")
+    assert {t.why for t in told} == {"a has 4 training rows, fewer than the minimum of 5"}
+    assert sent == ()
+
+
+def test_noise_is_said_to_be_in_columns_alone():
+    found = cf.insight.feedback(twins(), "a", noise=0.5)
+    assert "with noise of scale 0.5 in those of their columns alone" in str(found)
+
+
+def test_a_column_that_few_know_promises_nothing():
+    found, shared = cf.insight.record_next(recording(rows=100), "mine", min_count=101)
+    assert found == shared == ()
+    one = recording(rows=100)
+    short = replace(one.silos[1], X=one.silos[1].X[:40], y=one.silos[1].y[:40], part=one.silos[1].part[:40])
+    found, _ = cf.insight.record_next(replace(one, silos=(one.silos[0], short, one.silos[2]), source=None), "mine",
+                                      min_count=50)  # fmt: skip
+    assert all("one" not in n.silos for n in found)
+
+
+def test_a_selection_for_another_user_is_refused():
+    silos = twins()
+    with pytest.raises(ValueError, match="made for 'b', but the feedback is for 'a': select again"):
+        cf.insight.feedback(silos, "a", selection=cf.selection.ndoye(silos, "b"))
+    with pytest.raises(TypeError, match=r"selection must be what e\.g\. confrere\.selection\.ndoye\(silos, 'a'\)"):
+        cf.insight.feedback(silos, "a", selection="ndoye")
+
+
+def test_silos_with_equal_scores_share_a_rank():
+    silos = twins()
+    same = replace(silos, silos=(silos.silos[0], *(replace(silos.silos[1], name=n) for n in "bcd")), source=None)
+    told, _ = cf.insight.to_others(same, "a")
+    assert [(t.rank, t.of, t.shared) for t in told] == [(1, 3, True)] * 3
+    assert "To b: rank 1 of 3, shared, chosen" in str(cf.insight.feedback(same, "a"))
+
+
 def test_balanced_weights_have_the_means_that_were_asked_for():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))

@@ -95,7 +95,7 @@ def test_the_text_shows_names_as_they_are_and_says_why():
     text = str(made().override({"[far]": "leave"}))
     assert "[far]: because" in text
     assert "no (by hand)" in text
-    assert "no answer" in text
+    assert "no score" in text
     assert text.index("near") < text.index("[far]")
 
 
@@ -153,6 +153,26 @@ def test_a_silo_that_never_answers_is_left_out(method):
     assert "did not answer" in found.reasons["silo 2"]
     assert found.prior[2] == 0
     np.testing.assert_allclose(found.scores[[1, 3]], without.scores[1:], atol=1e-6)
+
+
+@every_method
+def test_a_silo_below_the_minimum_of_rows_sends_nothing_and_is_not_judged(method):
+    silos = classes((60, 50, 4, 45))
+    found = method(silos, 0)
+    assert found.silent == ("silo 2",)
+    assert found.reasons["silo 2"] == "it has 4 training rows, fewer than the minimum of 5"
+    assert "silo 2" not in {crossing.silo for crossing in found.crossings}
+    assert found.prior[2] == 0
+    assert method(silos, 0, min_count=4).silent == ()
+    assert method(silos, 0, min_count=1000).ranking == []
+    with pytest.raises(ValueError, match="min_count must be a whole number above 0"):
+        method(silos, 0, min_count=0)
+
+
+def test_equal_scores_share_a_rank():
+    found = made(scores=(np.nan, 0.5, 0.1, 0.5, np.nan))
+    assert [found.rank(name) for name in found.ranking] == [(1, False), (2, True), (2, True)]
+    assert found.rank("near", among=["near", "middle"]) == (1, True)
 
 
 @every_method

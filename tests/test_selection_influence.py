@@ -101,8 +101,10 @@ def test_rows_that_judge_have_no_influence_of_their_own():
     own = cf.selection.row_influence(silos, 0, of=0)
     judges = fold_numbers(silos[0].y, EVERY, np.random.default_rng(0)) == 0
     np.testing.assert_array_equal(np.isnan(own), judges)
-    with pytest.raises(ValueError, match="silo 'silo 1' did not answer"):
+    with pytest.raises(ValueError, match="silo 'silo 1' cannot be judged row by row: it did not answer"):
         cf.selection.row_influence(silos, 0, of=1, silent=["silo 1"])
+    with pytest.raises(ValueError, match="'silo 1' cannot be judged row by row: it has 4 training rows, fewer than"):
+        cf.selection.row_influence(classes((60, 4)), 0, of=1)
 
 
 def test_validation_rows_judge_where_there_are_any():

@@ -74,7 +74,9 @@ def test_silos_with_one_row_are_not_asked_and_one_class_is_enough():
     pairs = [(rng.normal(size=(n, 2)), np.arange(n) % 2 if n > 5 else np.ones(n, int)) for n in (30, 1, 5)]
     found = cf.selection.ndoye(cf.Silos.from_arrays(pairs, names=["user", "single", "one class"]), 0, resamples=5)
     assert found.ranking == ["one class"]
-    assert "too few rows" in found.reasons["single"]
+    assert found.reasons["single"] == "it has 1 training row, fewer than the minimum of 5"
+    few = cf.selection.ndoye(cf.Silos.from_arrays(pairs), 0, resamples=5, min_count=1)
+    assert few.reasons["1"] == "it has 1 training row, fewer than the minimum of 2"  # no row is left to judge a fold
     assert found.bytes_down[1] == 0
 
 

@@ -26,10 +26,10 @@ def feedback(
         Path | None,
         typer.Option(help="A TOML file with possible values by column.", show_default=False),
     ] = None,
-    min_count: Annotated[int, typer.Option(min=3, help="Of fewer rows the other silos tell nothing.")] = 5,
+    min_count: Annotated[int, typer.Option(min=3, help="Silos tell nothing, and are told nothing, of fewer rows.")] = 5,
     noise: Annotated[
         float,
-        typer.Option(min=0.0, help="Noise in what other silos tell, in typical rows: it blurs, no more."),
+        typer.Option(min=0.0, help="Noise in what other silos tell of columns, in typical rows: it blurs, no more."),
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Of folds, resampling and noise.")] = 0,
     json: inputs.Json = False,

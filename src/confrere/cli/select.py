@@ -31,6 +31,7 @@ def select(
     silent: Annotated[
         list[str] | None, typer.Option(help="Silos that did not answer; written as for --silos.", show_default=False)
     ] = None,
+    min_count: Annotated[int, typer.Option(min=1, help="Silos with fewer training rows are not asked.")] = 5,
     keep: Annotated[
         str | None, typer.Option(metavar="RULE", help=f"Whom to keep: {RULES}.", show_default="each method's own rule")
     ] = None,
@@ -53,18 +54,18 @@ def select(
         found = {}
         for name in EVERY if method == "all" else (method,):
             with status(f"Asking the silos: {name}", hidden=quiet or json):
-                found[name] = choose(selection_by(name, silos, user, inputs.apart(silent), seed))
+                found[name] = choose(selection_by(name, silos, user, inputs.apart(silent), min_count, seed))
         if json:
             print_json({name: selection.to_dict() for name, selection in found.items()})
         else:
             show(found, silos, user, quiet)
 
 
-def selection_by(method: str, silos: Any, user: str, silent: tuple[str, ...], seed: int) -> Any:
+def selection_by(method: str, silos: Any, user: str, silent: tuple[str, ...], min_count: int, seed: int) -> Any:
     """The selection by one method."""
     from confrere import selection
 
-    return getattr(selection, method)(silos, user, silent=silent, seed=seed)
+    return getattr(selection, method)(silos, user, silent=silent, min_count=min_count, seed=seed)
 
 
 def rule(keep: str | None, method: Method) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ from confrere.insight.quality.words import other_in_words
 from confrere.report import html
 from confrere.report.contents import Choice, Hospital
 from confrere.selection import Selection, gradients, influence, ndoye
-from confrere.selection.asking import Others
+from confrere.selection.asking import LEAST, Others
 from confrere.selection.words import between, signed, size_of
 from confrere.study.result import StudyResult
 
@@ -34,20 +34,20 @@ MEANING = {
 }
 
 
-def chosen_before(silos: Silos, user: int, result: StudyResult) -> Choice:
+def chosen_before(silos: Silos, user: int, result: StudyResult, min_count: int = LEAST) -> Choice:
     """What three methods say of every other silo, and what the others are told; or why nothing can be said."""
     others: Others = result.config.get("others", "train")
     found: dict[str, Selection] = {}
     without: dict[str, str] = {}
     for name, method in METHODS.items():
         try:
-            found[name] = method(silos, user, others=others)
+            found[name] = method(silos, user, others=others, min_count=min_count)
         except ValueError as problem:  # in a person's words: too few rows, no model of this kind, nobody else
             without[name] = str(problem)
     if not found:
         return Choice((), (), tuple(dict.fromkeys(f"{problem}." for problem in without.values())))
     lines = tuple((silo, *(cell(selection, silo) for selection in found.values())) for silo in by_rank(found.values()))
-    told = to_others(silos, user, found["ndoye"])[0] if "ndoye" in found else ()
+    told = to_others(silos, user, found["ndoye"], min_count=min_count)[0] if "ndoye" in found else ()
     said = [other_in_words(one, silos.names[user]) for one in told]
     words = [together(found), *map(in_words, found.values())]
     words += [f"Not known by {WAYS[name]} ({name}): {problem}." for name, problem in without.items()]
@@ -93,7 +93,8 @@ def cell(selection: Selection, silo: str) -> str:
         return selection.reasons[silo]
     i = selection.names.index(silo)
     score = f"{signed(float(selection.scores[i]))} ({between(float(selection.low[i]), float(selection.high[i]))})"
-    return f"{selection.ranking.index(silo) + 1}: {score}, {'chosen' if silo in selection.kept else 'not chosen'}"
+    place, shared = selection.rank(silo)
+    return f"{place}{' (shared)' if shared else ''}: {score}, {'chosen' if silo in selection.kept else 'not chosen'}"
 
 
 def in_words(selection: Selection) -> str:

@@ -21,7 +21,7 @@ def own_data(silos: Silos, user: int, min_count: int, rows: bool) -> OwnData:
 
     about = findings(silos, user, min_count=max(min_count, 2))
     found = tuple((TITLES[f.kind], f.words, f"{interval(f)} {f.unit}", sureness(f)) for f in about.found)
-    nexts = record_next(silos, user)[0] if len(silos) > 1 else ()
+    nexts = record_next(silos, user, min_count=min_count)[0] if len(silos) > 1 else ()
     said = [*advice_in_words(about.found), *(about_rows(silos, user) if rows else [OPEN_TO_OTHERS])]
     return OwnData(found, about.tests, 0.05, (*said, *next_in_words(nexts)))
 

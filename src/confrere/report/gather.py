@@ -165,7 +165,7 @@ def hospital(
         cost_of(answer, result, main), credited(silos, user, answer, result), curves_of(result, answer.user),
         model_hash(answer.model), similar(alike, user),
         own_data(silos, user, min_group, rows=single), explained_by(answer, silos, user),
-        chosen_before(silos, user, result),
+        chosen_before(silos, user, result, min_group),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from confrere.borrowing.glm import Rows, slopes
 from confrere.checks import check_numbers
 from confrere.data.silos import Silos
 from confrere.models import Model
-from confrere.selection.asking import Others, asked, start_with
+from confrere.selection.asking import LEAST, Others, asked, start_with
 from confrere.selection.influence import judge_of
 from confrere.selection.pool import Pool
 
@@ -26,6 +26,7 @@ def row_influence(
     l2: float = 0.01,
     others: Others = "all",
     silent: Sequence[str] = (),
+    min_count: int = LEAST,
     seed: int = 0,
 ) -> np.ndarray:
     """How much the user's loss would rise without each row that silo `of` trains on, to first order [rows].
@@ -45,11 +46,11 @@ def row_influence(
     19
     """
     silos, place, model = start_with(silos, user, model, others)
-    who, _ = asked(silos, place, silent)
+    who, without = asked(silos, place, silent, min_count)
     whose = silos.names[silos.index(of)]
     members = [silos.names[place], *who]
     if whose not in members:
-        raise ValueError(f"silo {whose!r} did not answer: its rows cannot be judged")
+        raise ValueError(f"silo {whose!r} cannot be judged row by row: {without[whose]}")
     with jax.enable_x64(True):
         judge = judge_of(silos, place, model, l2, every, None, seed)
         theta, told = judge.pool.optimum(members, np.zeros_like(judge.data.penalty))

@@ -17,7 +17,7 @@ import numpy as np
 
 from confrere.checks import check_counts, check_numbers, concrete
 from confrere.data.silos import Silos
-from confrere.selection.asking import Others, asked, start_with
+from confrere.selection.asking import LEAST, Others, asked, start_with
 from confrere.selection.linear import MOST_PARAMETERS
 from confrere.selection.resampling import percentiles
 from confrere.selection.selection import Crossing, Selection
@@ -48,6 +48,7 @@ def discrepancy(
     radius: float | None = None,
     others: Others = "all",
     silent: Sequence[str] = (),
+    min_count: int = LEAST,
     resamples: int = 200,
     seed: int = 0,
 ) -> Selection:
@@ -55,6 +56,7 @@ def discrepancy(
 
     `radius` is the length of the longest model that is looked at; by default that of the user's own ridge regression.
     The intervals rest on resampled rows of the user. With few rows all discrepancies are too large, by chance.
+    A silo with fewer training rows than `min_count` is not asked, as what it sent would be about so few.
 
     >>> import confrere as cf
     >>> cf.selection.discrepancy(cf.data.titanic("age-some"), user="0-35 a").ranking[0]
@@ -62,7 +64,7 @@ def discrepancy(
     """
     check_counts(resamples=resamples)
     silos, place, model = start_with(silos, user, None, others)
-    who, without = asked(silos, place, silent)
+    who, without = asked(silos, place, silent, min_count)
     width = len(silos.feature_names) + 1
     if width > MOST_PARAMETERS:
         raise ValueError(f"discrepancy handles {MOST_PARAMETERS} features at most, not {width - 1}")

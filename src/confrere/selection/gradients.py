@@ -22,7 +22,7 @@ from confrere.data.silos import Silos
 from confrere.history import History
 from confrere.models import Model
 from confrere.recipe import Recipe
-from confrere.selection.asking import NOT_FINITE, Others, asked, start_with
+from confrere.selection.asking import LEAST, NOT_FINITE, Others, asked, start_with
 from confrere.selection.resampling import percentiles
 from confrere.selection.selection import Crossing, Selection
 from confrere.selection.words import between
@@ -40,6 +40,7 @@ def gradients(
     p_s: float = 0.0,
     others: Others = "all",
     silent: Sequence[str] = (),
+    min_count: int = LEAST,
     resamples: int = 20,
     heard: Callable[[Recipe], Recipe] | None = None,
     seed: int = 0,
@@ -51,6 +52,7 @@ def gradients(
         rounds, lr, p_d, p_s: of the probe, see `weight_erosion`; with full gradients p_s wears all silos alike.
         others: "all": the other silos use all their rows; "train": their training rows only.
         silent: silos that never answered: they are left out, and training can start without them.
+        min_count: silos with fewer training rows are not asked, as what they sent would be about so few.
         resamples: probes on rows drawn anew with replacement in every silo, behind the intervals; their messages are
             counted, too. 0: no interval.
         heard: recipe of the probe -> what is run in its place, e.g. `transforms.attacked` to play a silo that lies.
@@ -65,7 +67,7 @@ def gradients(
     check_counts(rounds=rounds)
     check_counts(0, resamples=resamples)
     silos, place, model = start_with(silos, user, model, others)
-    who, without = asked(silos, place, silent)
+    who, without = asked(silos, place, silent, min_count)
     active = np.tile([name in who or i == place for i, name in enumerate(silos.names)], (rounds, 1))
 
     def probe(rows: Silos) -> History:

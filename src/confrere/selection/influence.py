@@ -27,7 +27,7 @@ from confrere.checks import check_counts, check_numbers, check_switches
 from confrere.data.silo import fold_numbers
 from confrere.data.silos import Silos
 from confrere.models import Model
-from confrere.selection.asking import NO_ANSWER, Others, asked, start_with
+from confrere.selection.asking import LEAST, NO_ANSWER, Others, asked, start_with
 from confrere.selection.linear import Linear, linear_rows, row_losses
 from confrere.selection.pool import Heard, Pool
 from confrere.selection.resampling import RESAMPLES, means_of_resamples, percentiles
@@ -62,6 +62,7 @@ def influence(
     l2: float = 0.01,
     others: Others = "all",
     silent: Sequence[str] = (),
+    min_count: int = LEAST,
     heard: Heard | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -77,6 +78,7 @@ def influence(
         l2: of the objective mean loss + l2/2 |w|^2.
         others: "all": the other silos use all their rows; "train": their training rows only.
         silent: silos that never answered: they are left out, and training can start without them.
+        min_count: silos with fewer training rows are not asked, as what they sent would be about so few.
         heard: (silo, curvature) -> what arrives in place of what it says, e.g. to play a silo that lies.
         resamples: draws of the judging rows behind the intervals; the models stay as they are.
 
@@ -90,7 +92,7 @@ def influence(
     check_switches(exact=exact)
     check_counts(resamples=resamples)
     silos, place, model = start_with(silos, user, model, others)
-    who, without = asked(silos, place, silent)
+    who, without = asked(silos, place, silent, min_count)
     with jax.enable_x64(True):
         judge = judge_of(silos, place, model, l2, every, heard, seed)
         members = [silos.names[place], *(who if pool is None else in_pool(silos, place, pool, who))]

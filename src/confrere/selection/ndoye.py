@@ -26,7 +26,7 @@ from confrere.data.silo import fold_numbers
 from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.models.model import row_losses as losses_of_rows
-from confrere.selection.asking import FEW_ROWS, NO_ANSWER, NOT_FINITE, Others, asked, finite_tree, start_with
+from confrere.selection.asking import LEAST, NO_ANSWER, NOT_FINITE, Others, asked, finite_tree, start_with
 from confrere.selection.descent import Descent, offers_by_descent
 from confrere.selection.linear import linear_rows, model_params, row_losses
 from confrere.selection.pool import optimum_alone
@@ -54,6 +54,7 @@ def ndoye(
     l2: float = 0.01,
     others: Others = "all",
     silent: Sequence[str] = (),
+    min_count: int = LEAST,
     heard: Heard | None = None,
     descent: Descent | None = None,
     resamples: int = RESAMPLES,
@@ -66,6 +67,7 @@ def ndoye(
         l2: of the objective mean loss + l2/2 |w|^2.
         others: "all": the other silos use all their rows; "train": their training rows only.
         silent: silos that never answered: they are left out, and training can start without them.
+        min_count: silos with fewer training rows (2 at least) are not asked, as what they sent would be about so few.
         heard: (silo, offer) -> what arrives in place of its offer (None: nothing), e.g. to play a silo that lies.
         descent: how models without a closed form (networks) are trained, by default 200 steps.
         resamples: draws of the user's rows behind the intervals; the models that silos sent stay as they are.
@@ -77,11 +79,11 @@ def ndoye(
     >>> found.ranking, found.kept
     (['0-35 b', '36+', 'unknown'], ('0-35 b',))
     """
-    check_counts(resamples=resamples)
+    check_counts(resamples=resamples, min_count=min_count)
     silos, place, model = start_with(silos, user, model, others)
     if folds < 2:
         raise ValueError(f"there must be 2 folds or more, not {folds}")
-    who, without = asked(silos, place, silent, least=2)
+    who, without = asked(silos, place, silent, max(min_count, 2))
     offers = offers_of(silos, who, folds, model, l2, descent or Descent(), seed)
     if heard is not None:
         offers = {name: said for name, offer in offers.items() if (said := heard(name, offer)) is not None}
@@ -94,7 +96,7 @@ def ndoye(
         if n in offers
         else Crossing(n, "a request", 0, request)
         for n in silos.names
-        if n != silos.names[place] and without.get(n) != FEW_ROWS
+        if n in offers or without.get(n) == NO_ANSWER
     )
     return assembled(silos, place, found, without, crossings)
 

@@ -28,6 +28,13 @@ class Crossing(NamedTuple):
     down: int
 
 
+class Rank(NamedTuple):
+    """Which place a silo has in a ranking, 1 the best, and whether others with an equal score have it, too."""
+
+    place: int
+    shared: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
     """Whom to learn with, for one user: how useful every silo looks, why, and who is to take part.
@@ -68,9 +75,16 @@ class Selection:
         known = [i for i in range(len(self.names)) if not math.isnan(self.scores[i])]
         return [self.names[i] for i in sorted(known, key=lambda i: (sign * self.scores[i], self.names[i]))]
 
+    def rank(self, silo: int | str, among: Sequence[str] | None = None) -> Rank:
+        """The rank of a silo that has a score, by default among all that have one; equal scores share the best."""
+        sign = 1 if self.lower_is_better else -1
+        values = sign * np.array([self.score(name) for name in (self.ranking if among is None else among)])
+        apart = (values - sign * self.score(silo)) / max(1.0, np.abs(values).max())
+        return Rank(1 + int((apart < -EQUAL).sum()), int((np.abs(apart) <= EQUAL).sum()) > 1)
+
     @property
     def silent(self) -> tuple[str, ...]:
-        """Silos that did not answer, or whose answer could not be used: `reasons` says which."""
+        """Silos that were not asked, did not answer, or whose answer could not be used: `reasons` says which."""
         return tuple(n for i, n in enumerate(self.names) if i != self.user and math.isnan(self.scores[i]))
 
     @property

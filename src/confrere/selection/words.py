@@ -65,7 +65,7 @@ def table_of(selection: "Selection") -> Table:
     for name in (*selection.ranking, *selection.silent):
         i = selection.names.index(name)
         known = name not in selection.silent
-        value = signed(float(selection.scores[i])) if known else "no answer"
+        value = signed(float(selection.scores[i])) if known else "no score"
         reach = between(float(selection.low[i]), float(selection.high[i])) if known else ""
         table.add_row(Text(name), value, reach, part_of(selection, name), size_of(int(up[i])), size_of(int(down[i])))
     return table

@@ -96,9 +96,9 @@ def feedback(
     Args:
         ranges: possible values by column, `{"temp": [30, 45, "°C"]}`, or a TOML file with a table [ranges]; they come
             before the built-in ones, and False takes a column out.
-        min_count: of fewer rows nothing is told by the other silos.
+        min_count: of fewer rows nothing is told by the other silos, nor to them: neither columns nor models.
         noise: the scale of the noise in what they tell of their columns, in typical rows; 0: none. It blurs, and is no
-            differential privacy.
+            differential privacy. Models and losses, and gains by a column, are sent without noise.
         alpha: the rate of false discoveries among the findings of tests.
         selection: after which the others are told; by default that of `cf.selection.ndoye`.
 
@@ -139,7 +139,7 @@ def with_others(
     if silos.sizes("train")[user] < 2:
         without.append(f"{silos.names[user]} has too few training rows to select silos by")
         return (), (), ()
-    told, sent = to_others(silos, user, selection, seed=seed)
+    told, sent = to_others(silos, user, selection, min_count=least, seed=seed)
     nexts, more = record_next(silos, user, min_count=least, seed=seed)
     unknown = [name for name in rarely_recorded(silos, user) if name not in {n.column for n in nexts}]
     if unknown:

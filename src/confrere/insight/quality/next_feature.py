@@ -87,7 +87,7 @@ def record_next(
             name: {
                 own.silo: found
                 for i, own in enumerate(every)
-                if i != place and (found := gain_in(data, i, own, name, base, features[name], means, seed))
+                if i != place and (found := gain_in(data, i, own, name, base, features[name], means, min_count, seed))
             }
             for name in lacking
         }
@@ -148,13 +148,13 @@ def own_loss(data: Linear, user: int, base: np.ndarray, seed: int) -> float:
 
 def gain_in(
     data: Linear, silo: int, own: Recorded, column: str, base: np.ndarray, features: list[int], means: np.ndarray,
-    seed: int,
+    least: int, seed: int,
 ) -> Gain | None:  # fmt: skip
     """Inside a silo: the gain by a column in the user's case mix; None where too few rows are like the user's."""
     rows = data.of(silo)
     known = np.zeros(len(rows.y), bool)
     known[: own.rows] = known_rows(own, column)
-    if known.sum() < LEAST_ROWS or known_share(own, column) < RARELY:
+    if known.sum() < max(LEAST_ROWS, least) or known_share(own, column) < RARELY:
         return None
     weight = np.zeros(len(known))
     weight[known] = weights_like(matched(data, silo, base)[known], means)

@@ -5,9 +5,12 @@ and which of its model's weights are particularly different from those of f_0, t
 and the difference f_i - f_0 has a 95 % interval from resampling the rows on both sides, each silo its own: a silo sends
 its model and, beyond what `ndoye` needs, one standard error for each weight. Chances are corrected for the number of
 weights (Benjamini and Hochberg). A weight of a column that one of the two silos hardly records is not compared.
+
+A silo with fewer training rows than `min_count` sends nothing, and is told no more than that. Where the user itself has
+fewer, nobody sends or is told anything, as every message would be about its few rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +18,14 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
+from confrere.checks import check_counts
 from confrere.data.silos import Silos
 from confrere.data.source import Shared
 from confrere.insight.quality.finding import false_discovery_rates
 from confrere.insight.quality.fits import Task, optima
 from confrere.insight.quality.own import model_for
 from confrere.insight.quality.recorded import features_of, recorded
+from confrere.selection.asking import LEAST, too_few
 from confrere.selection.linear import Linear, linear_rows
 from confrere.selection.ndoye import ndoye
 from confrere.selection.selection import Selection
@@ -47,7 +52,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class ToOther:
-    """What one silo is told: its rank (None: it was left out, `why`), whether it was chosen, and what differs most."""
+    """What one silo is told: its rank, which others of an equal score may share (None: it was left out, `why`),
+    whether it was chosen, and what differs most."""
 
     silo: str
     rank: int | None
@@ -58,6 +64,7 @@ class ToOther:
     high: float | None
     differences: tuple[Difference, ...]  # the clearest first
     why: str | None = None
+    shared: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -65,7 +72,13 @@ class ToOther:
 
 
 def to_others(
-    silos: Silos, user: int | str, selection: Selection | None = None, *, l2: float = 0.01, seed: int = 0
+    silos: Silos,
+    user: int | str,
+    selection: Selection | None = None,
+    *,
+    l2: float = 0.01,
+    min_count: int = LEAST,
+    seed: int = 0,
 ) -> tuple[tuple[ToOther, ...], tuple[Shared, ...]]:
     """What every other silo is told, the best first, and what left it for that; by default after `ndoye`.
 
@@ -74,22 +87,25 @@ def to_others(
     >>> [(t.silo, t.rank, t.chosen) for t in told]
     [('0-35 b', 1, True), ('36+', 2, False), ('unknown', 3, False)]
     """
-    chosen = ndoye(silos, user, seed=seed) if selection is None else selection
+    check_counts(min_count=min_count)
     seen, place = silos.for_user(user), silos.index(user)
+    chosen = ndoye(silos, user, min_count=min_count, seed=seed) if selection is None else selection
+    check_selection(chosen, silos.names[place])
+    few = with_few_rows(seen, place, min_count)
+    ranking = [name for name in chosen.ranking if name not in few]
     with jax.enable_x64(True):
         data = linear_rows(seen, model_for(silos), l2, "to_others")
         rng = np.random.default_rng(seed)
         own, own_draws = resampled(data, place, rng)
         told = []
-        for name in (*chosen.ranking, *chosen.silent):
-            i = chosen.names.index(name)
+        for name in (*ranking, *(n for n in (*chosen.ranking, *chosen.silent) if n not in ranking)):
             apart = ()
-            if name in chosen.ranking:
+            if name in ranking:
                 theta, draws = resampled(data, silos.index(name), rng)
                 error = draws.std(axis=0, ddof=1)  # what the silo sends beside its model
                 drawn = theta + error * rng.normal(size=own_draws.shape) - own_draws
                 apart = differences(seen, data, theta - own, drawn, compared(silos, place, silos.index(name)))
-            told.append(about(chosen, name, i, apart))
+            told.append(about(chosen, name, ranking, few, apart))
     sent = tuple(
         Shared(
             t.silo,
@@ -101,6 +117,25 @@ def to_others(
         if t.rank is not None
     )
     return tuple(told), sent
+
+
+def check_selection(selection: Any, user: str) -> None:
+    """Refuse what is no selection, and one for somebody else, whose ranks mean nothing here."""
+    if not isinstance(selection, Selection):
+        raise TypeError(
+            f"selection must be what e.g. confrere.selection.ndoye(silos, {user!r}) returns, not {selection!r}"
+        )
+    whose = selection.names[selection.user]
+    if whose != user:
+        raise ValueError(f"the selection was made for {whose!r}, but the feedback is for {user!r}: select again")
+
+
+def with_few_rows(silos: Silos, user: int, least: int) -> dict[str, str]:
+    """The silos that neither send nor are judged, with the reason: too few rows, there or at the user."""
+    sizes = dict(zip(silos.names, silos.sizes("train"), strict=True))
+    own = sizes.pop(silos.names[user])
+    few = {name: too_few(rows, least) for name, rows in sizes.items() if rows < least}
+    return few if own >= least else dict.fromkeys(sizes, too_few(own, least, silos.names[user])) | few
 
 
 def resampled(data: Linear, silo: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -151,11 +186,13 @@ def score_names(silos: Silos, scores: int) -> Sequence[str]:
     return tuple(f" for {name}" for name in names)
 
 
-def about(selection: Selection, name: str, place: int, apart: tuple[Difference, ...]) -> ToOther:
-    """What one silo is told."""
-    ranked = name in selection.ranking
-    numbers = [float(v[place]) if ranked else None for v in (selection.scores, selection.low, selection.high)]
-    rank = selection.ranking.index(name) + 1 if ranked else None
-    why = None if ranked else selection.reasons[name]
-    score, low, high = numbers
-    return ToOther(name, rank, len(selection.ranking), name in selection.kept, score, low, high, apart, why)
+def about(
+    selection: Selection, name: str, ranking: Sequence[str], few: Mapping[str, str], apart: tuple[Difference, ...]
+) -> ToOther:
+    """What one silo is told: of those who are not in the ranking, why."""
+    if name not in ranking:
+        why = few.get(name) or selection.reasons[name]
+        return ToOther(name, None, len(ranking), name in selection.kept, None, None, None, (), why)
+    place, (rank, shared) = selection.names.index(name), selection.rank(name, ranking)
+    score, low, high = (float(values[place]) for values in (selection.scores, selection.low, selection.high))
+    return ToOther(name, rank, len(ranking), name in selection.kept, score, low, high, apart, shared=shared)

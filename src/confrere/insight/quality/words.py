@@ -131,13 +131,14 @@ def other_in_words(told: ToOther, user: str) -> str:
     apart = (
         f"Your model differs from {user}'s most in {weights}." if clear else f"No weight clearly differs from {user}'s."
     )
-    return f"To {told.silo}: rank {told.rank} of {told.of}, {'' if told.chosen else 'not '}chosen{score}. {apart}"
+    rank = f"rank {told.rank} of {told.of}{', shared' if told.shared else ''}"
+    return f"To {told.silo}: {rank}, {'' if told.chosen else 'not '}chosen{score}. {apart}"
 
 
 def sections(feedback: "Feedback") -> list[tuple[str, list[str]]]:
     """All that is said beside the table, under headings."""
     sent = sum(s.count for s in feedback.shared if s.silo != feedback.user)
-    noise = f", with noise of scale {feedback.noise:g}" if feedback.noise else ""
+    noise = f", with noise of scale {feedback.noise:g} in those of their columns alone" if feedback.noise else ""
     found = [
         ("What to do", advice_in_words(feedback.findings)),
         ("Your own rows", judged_in_words(feedback.rows, feedback.labels)),

@@ -113,8 +113,9 @@ def influences(silos: Silos, who: Sequence[str], model: Model, l2: float, resamp
     for user in who:
         silent = [name for name in silos.names if name not in who]
         found = influence(
-            silos, user, model, l2=l2, others="train", silent=silent, resamples=max(resamples, 1), seed=seed
-        )
+            silos, user, model, l2=l2, others="train", silent=silent, min_count=1, resamples=max(resamples, 1),
+            seed=seed,
+        )  # fmt: skip
         i = silos.index(user)
         matrix[i] = found.scores
         if resamples:
