@@ -294,6 +294,44 @@ def test_a_ledger_of_auto_counts_what_was_exchanged():
     assert found.run.weight[1] == answer.weights["silo 1"]
 
 
+@pytest.mark.parametrize("rows", [3, 4])
+def test_where_one_row_judges_values_have_no_interval_and_nothing_is_paid_for_them(rows):
+    silos = classes((rows, 30, 25))
+    found = cf.insight.shapley(silos, 0)
+    assert np.isfinite(found.values[1:]).all()
+    assert np.isnan(found.value.low).all()
+    assert np.nansum(found.values) == pytest.approx(found.total)
+    assert found.resampled == "none, as one row alone judges"
+    assert found.judged == "1 row of silo 0, set apart, one in 3"
+    ledger = cf.insight.rewards(silos, 0, cf.fedsgd(lr=0.5), budget=10, rounds=3)
+    assert ledger.paid("silo 1", "equal") == 5
+    for scheme in ("influence", "shapley", "sure"):
+        assert ledger.left(scheme) == 10
+    assert "no interval" in credit_in_words(ledger)[0]
+    assert json.loads(ledger.to_json())["accounts"]["silo 1"]["shapley"]["low"] is None
+
+
+def test_drawn_orders_and_one_judging_row_go_together():
+    found = cf.insight.shapley(classes((3, 30, 25, 20)), 0, most_exact=2, orders=4)
+    assert not found.exact
+    assert np.isfinite(found.values[1:]).all()
+    assert np.isnan(found.value.high).all()
+
+
+def test_a_run_for_another_user_is_refused():
+    silos = classes((40, 30, 25)).split(test=0.4, seed=0)
+    recipe, model = cf.weight_erosion(user="silo 1", lr=0.5), cf.models.logistic("zero")
+    answer = cf.personalise(silos, "silo 1", "fedavg")
+    measured = cf.simulate(cf.fedsgd(lr=0.5), model, silos, 2, user="silo 1")
+    for run in (recipe, cf.simulate(recipe, model, silos, 2), answer, measured):
+        with pytest.raises(ValueError, match="was made for 'silo 1', but credit is asked for by 'silo 0': make one"):
+            cf.insight.rewards(silos, 0, run)
+    with pytest.raises(ValueError, match="the recipe was made for 'silo 1'"):
+        cf.insight.shapley(silos, 0, recipe=recipe)
+    everybody = cf.simulate(cf.fedsgd(lr=0.5), model, silos, 2)
+    assert cf.insight.rewards(silos, 0, everybody, resamples=5).run.rounds == 2
+
+
 def test_what_cannot_be_asked_is_refused():
     silos = classes((40, 30, 25))
     with pytest.raises(ValueError, match="game must be 'optimum' or 'run'"):

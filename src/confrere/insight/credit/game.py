@@ -27,6 +27,7 @@ from confrere.data.silo import PARTS
 from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.models.model import row_losses
+from confrere.plural import plural
 from confrere.program import Setup, numbers, rollout
 from confrere.recipe import Recipe
 from confrere.selection.influence import judging_rows
@@ -77,14 +78,14 @@ def set_apart(silos: Silos, user: int, every: int, seed: int) -> tuple[Silos, np
     for part in ("test", "validation"):
         X, y = silos[user].rows(part)
         if len(y):
-            return silos, X, y, f"the {len(y)} {part} rows of {name}"
+            return silos, X, y, f"the {plural(len(y), f'{part} row')} of {name}"
     judges = judging_rows(silos, user, every, seed, silos.sizes("train")[user])
     rows = np.flatnonzero(silos[user].part == PARTS.index("train"))[judges]
     parts = [s.part.copy() for s in silos.silos]
     parts[user][rows] = PARTS.index("validation")
     silos = silos.with_parts(parts)
     X, y = silos[user].rows("validation")
-    return silos, X, y, f"{len(y)} rows of {name} that were set apart, one in {every}"
+    return silos, X, y, f"{plural(len(y), 'row')} of {name}, set apart, one in {every}"
 
 
 def optima(silos: Silos, model: Model, l2: float, X: np.ndarray, y: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -121,10 +122,22 @@ def _optima(rows: Rows, test: Rows, penalty: jax.Array, member: jax.Array, task:
     return jax.lax.map(one, member, batch_size=min(SIDE_BY_SIDE, member.shape[0]))
 
 
+def user_of(recipe: Recipe, silos: Silos) -> str | None:
+    """The name of the user for whom a recipe makes its model; None: it makes one for all."""
+    return silos.names[silos.index(recipe.hyper["user"])] if "user" in recipe.hyper else None
+
+
+def check_user_of(what: str, whose: str | None, user: str) -> None:
+    """Refuse what was made for another user."""
+    if whose not in (None, user):
+        raise ValueError(f"the {what} was made for {whose!r}, but credit is asked for by {user!r}: make one for {user!r}")
+
+
 def runs(
     silos: Silos, user: int, model: Model, recipe: Recipe, rounds: int, X: np.ndarray, y: np.ndarray, seed: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Losses of the judging rows under the user's personal model after a run with each coalition alone."""
+    check_user_of("recipe", user_of(recipe, silos), silos.names[user])
     units = units_of(silos, model)
     train = on_devices(in_units(silos, units).block("train"), model)
     recipe, key = with_places(recipe, silos), as_key(seed)

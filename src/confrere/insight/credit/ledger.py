@@ -138,6 +138,10 @@ def made_ledger(
 
 
 def by_worth(worth: Worth, here: np.ndarray, budget: float) -> Payout:
-    """What is paid for worth, less what chance may explain, to those who are in it [n]; the rest have no share."""
+    """What is paid for worth, less what chance may explain, to those who are in it [n]; the rest have no share.
+
+    Without draws (one row alone judged) chance may explain anything, and nothing is paid.
+    """
     draws = np.where(here[:, None], worth.draws, 0.0)
-    return estimated(np.where(here, worth.values, 0.0), draws, budget, draws.std(axis=1))
+    errors = draws.std(axis=1) if draws.shape[1] else np.full(len(draws), np.inf)
+    return estimated(np.where(here, worth.values, 0.0), draws, budget, errors)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,7 @@ from confrere.answers import Answer, AnswerWarning, personalise
 from confrere.checks import check_numbers
 from confrere.data.silos import Silos
 from confrere.history import History, row_for
-from confrere.insight.credit.game import Progress
+from confrere.insight.credit.game import Progress, check_user_of, user_of
 from confrere.insight.credit.ledger import Joined, Ledger, made_ledger
 from confrere.insight.credit.shapley import ORDERS, shapley
 from confrere.models import Model
@@ -97,6 +97,7 @@ def joined_in(
     run: Run, silos: Silos, user: int, model: Model, rounds: int, others: Others, seed: int | np.integer
 ) -> Joined:
     """What is counted of a run."""
+    check_whose(run, silos, user)
     if run is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AnswerWarning)  # they are about the model, and this is about credit
@@ -117,6 +118,17 @@ def joined_in(
         history.algorithm, history.rounds, history.arrived.sum(axis=0), weight, history.bytes_up.sum(axis=0), once,
         copies_of(history, user),
     )  # fmt: skip
+
+
+def check_whose(run: Any, silos: Silos, user: int) -> None:
+    """Refuse a run that made, or measured, the model of another user: its weights are not those of this one."""
+    if isinstance(run, Answer):
+        whose = run.user
+    elif isinstance(run, History):
+        whose = None if run.user is None else run.names[run.user]
+    else:
+        whose = user_of(run, silos) if isinstance(run, Recipe) else None
+    check_user_of("run", whose, silos.names[user])
 
 
 def copies_of(history: History, user: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ user, in loss a row. See `game` for the judging rows and the models, `coalitions
 the exact influence, v(everybody) - v(everybody but i): what the last to join would add.
 
 Two intervals. Judging rows are few: their resampling gives the 95 % interval of a value, the models staying as they
-are. With more than 12 other silos orders are drawn, and `error` is half the 95 % interval of what that leaves open; the
+are; where one row alone judges, nothing has an interval. With more than 12 other silos orders are drawn, and `error` is half the 95 % interval of what that leaves open; the
 interval of a value then has both.
 """
 
@@ -42,12 +42,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 ORDERS = 200
+ONE_ROW = "none, as one row alone judges"
 NORMAL = 1.959964  # half a 95 % interval, in standard errors
 
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """A number for every silo [n] with its 95 % interval, and the draws [n, B] behind it; NaN for the user."""
+    """A number for every silo [n] with its 95 % interval, and the draws [n, B] behind it; NaN for the user.
+
+    Where one row alone judges, there are no draws and no interval.
+    """
 
     values: np.ndarray
     low: np.ndarray
@@ -97,6 +101,8 @@ class Shapley:
     @property
     def resampled(self) -> str:
         """What the intervals rest on, in words."""
+        if not self.value.draws.shape[1]:
+            return ONE_ROW
         drawn = "" if self.exact else f", and the error of {self.orders} drawn orders added"
         return f"{self.judged} resampled, the models as they were{drawn}"
 
@@ -233,10 +239,11 @@ def by_orders(losses: Any, players: int, orders: int, seed: int) -> Found:
 
 
 def worth(rows: np.ndarray, places: np.ndarray, n: int, resamples: int, seed: int, noise: np.ndarray) -> Worth:
-    """Means over judging rows [k, t] as numbers for all silos, with their intervals."""
-    draws = means_of_resamples(rows, resamples, seed) + noise
+    """Means over judging rows [k, t] as numbers for all silos, with their intervals; of one row there are none."""
+    draws = means_of_resamples(rows, resamples, seed)
+    draws = draws + noise[:, : draws.shape[1]]
     low, high = percentiles(draws)
-    everywhere = np.full((n, resamples), np.nan)
+    everywhere = np.full((n, draws.shape[1]), np.nan)
     everywhere[places] = draws
     return Worth(
         scattered(rows.mean(axis=1), places, n), scattered(low, places, n), scattered(high, places, n), everywhere
