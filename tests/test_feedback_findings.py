@@ -16,6 +16,7 @@ from confrere.data.heart_disease import COLUMNS, FILES
 from confrere.data.source import Hand
 from confrere.insight.quality import deviations, digits, ranges, telling, units
 from confrere.insight.quality.finding import false_discovery_rates
+from confrere.insight.quality.findings import told_by
 from confrere.insight.quality.next_feature import weighted_gain
 from confrere.insight.quality.own import own_rows
 from confrere.insight.quality.recorded import features_of, recorded
@@ -132,6 +133,60 @@ def test_impossible_values_are_found_and_the_user_can_set_limits():
     assert mine["impossible", "crp"].rows == (5,)
     assert "0 to 350 mg/L" in mine["impossible", "crp"].words
     assert ("impossible", "temp") not in mine
+
+
+def impossible_temperatures(mine):
+    mine["temp"][:12] = 300 + np.arange(12)
+
+
+def fahrenheit(mine):
+    mine["temp"][:20] = (9 / 5 * mine["temp"][:20] + 32).round(1)
+
+
+@pytest.mark.parametrize(("slip", "kind"), [(impossible_temperatures, "impossible"), (fahrenheit, "unit")])
+def test_what_was_written_is_not_called_missing(slip, kind):
+    silos = planted(slip)
+    found = kinds(silos)
+    assert (kind, "temp") in found
+    assert ("missing", "temp") not in found
+    elsewhere = cf.insight.findings(silos, "h1")
+    assert not [f for f in elsewhere.found if (f.kind, f.column) == ("missing", "temp")]
+
+
+def test_codes_for_gaps_do_count_as_missing():
+    def hide(mine):
+        mine["chol"][:20] = 0
+
+    found = kinds(planted(hide))
+    assert {("code", "chol"), ("missing", "chol")} <= set(found)
+    assert found["missing", "chol"].effect == pytest.approx(20 / 80)
+
+
+@pytest.mark.parametrize(("wrong", "gaps"), [(0, (60, 20)), (2, None), (10, (60, 20))])
+def test_a_silo_tells_its_gaps_unless_that_gives_a_few_impossible_values_away(wrong, gaps):
+    def slip(mine):
+        mine["temp"][20 : 20 + wrong] = 300
+        mine["temp"][:20] = np.nan
+
+    own = recorded(planted(slip))[0]
+    told = told_by(own, {}, 5, telling.Noise(0, "laplace", np.random.default_rng(0)))
+    assert told.gaps.get("temp") == gaps
+    assert told.numbers["temp"].known == 60 - wrong
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("crpp", r"'crpp' is no column of measurements in any silo; did you mean 'crp'\?"),
+    ("ill", "'ill' is no column of measurements"), ("hospital", "'hospital' is no column of measurements"),
+    ("sex", "the column 'sex' has levels, not numbers"),
+])  # fmt: skip
+def test_limits_of_a_column_that_is_not_there_are_refused(name, words, tmp_path):
+    silos = silos_of(table(0))
+    with pytest.raises(ValueError, match=f"^ranges: {words}"):
+        cf.insight.findings(silos, "h0", ranges={name: [1, 2, "y"]})
+    file = tmp_path / "limits.toml"
+    file.write_text(f"[ranges]\n{name} = false\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=f"limits.toml: {words}"):
+        cf.insight.feedback(silos, "h0", ranges=file)
 
 
 def test_limits_are_read_from_a_file_and_mistakes_in_it_are_told(tmp_path):

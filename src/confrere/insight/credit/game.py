@@ -130,7 +130,9 @@ def user_of(recipe: Recipe, silos: Silos) -> str | None:
 def check_user_of(what: str, whose: str | None, user: str) -> None:
     """Refuse what was made for another user."""
     if whose not in (None, user):
-        raise ValueError(f"the {what} was made for {whose!r}, but credit is asked for by {user!r}: make one for {user!r}")
+        raise ValueError(
+            f"the {what} was made for {whose!r}, but credit is asked for by {user!r}: make one for {user!r}"
+        )
 
 
 def runs(

@@ -15,7 +15,7 @@ from confrere.insight.quality.codes import hidden_codes, limits, recorded_codes
 from confrere.insight.quality.deviations import location, missingness, share_difference, spread
 from confrere.insight.quality.digits import digit_preference
 from confrere.insight.quality.finding import Finding, discoveries, in_order
-from confrere.insight.quality.ranges import Ranges, impossible, limits_of, own_ranges
+from confrere.insight.quality.ranges import Ranges, check_columns, impossible, limits_of, own_ranges
 from confrere.insight.quality.recorded import Recorded, recorded
 from confrere.insight.quality.telling import Noise, NoiseKind, Numbers, Told, tell
 from confrere.insight.quality.units import part_slip, whole_slip
@@ -65,9 +65,10 @@ def findings(
     check_word("noise_kind", noise_kind, ("laplace", "gaussian"))
     place, limits_given = silos.index(user), own_ranges(ranges)
     every = recorded(silos)
+    check_columns(ranges, limits_given, every)
     rng = np.random.default_rng(seed)
     told = tuple(
-        tell(cleaned(silo, limits_given), min_count, Noise(noise, noise_kind, rng))
+        told_by(silo, limits_given, min_count, Noise(noise, noise_kind, rng))
         for i, silo in enumerate(every)
         if i != place
     )
@@ -85,26 +86,41 @@ def findings(
     return Findings(in_order(kept), len(own.numbers) + len(own.levels), len(tests), shared)
 
 
-def cleaned(silo: Recorded, ranges: Ranges) -> Recorded:
-    """Inside another silo: its numbers without its own codes for gaps and impossible values."""
+def told_by(silo: Recorded, ranges: Ranges, least: int, noise: Noise) -> Told:
+    """What another silo tells: of its gaps, codes included; and of its values, impossible ones left out."""
+    known = without_codes(silo)
+    return tell(known, without_impossible(known, ranges), least, noise)
 
-    def clean(column: str, values: np.ndarray) -> np.ndarray:
-        rest = np.where(hidden_codes(column, values, [], silo.places)[1], np.nan, values)
-        known = rest[~np.isnan(rest)]
+
+def without_codes(silo: Recorded) -> Recorded:
+    """Inside another silo: its numbers without its own codes for gaps."""
+
+    def rest(column: str, values: np.ndarray) -> np.ndarray:
+        return np.where(hidden_codes(column, values, [], silo.places)[1], np.nan, values)
+
+    return replace(silo, numbers={name: rest(name, values) for name, values in silo.numbers.items()})
+
+
+def without_impossible(silo: Recorded, ranges: Ranges) -> Recorded:
+    """Inside another silo: its numbers without impossible values."""
+
+    def rest(column: str, values: np.ndarray) -> np.ndarray:
+        known = values[~np.isnan(values)]
         limit = limits_of(column, ranges, known, np.zeros(0)) if len(known) else None
-        return rest if limit is None else np.where(impossible(column, rest, limit, silo.places)[1], np.nan, rest)
+        return values if limit is None else np.where(impossible(column, values, limit, silo.places)[1], np.nan, values)
 
-    return replace(silo, numbers={name: clean(name, values) for name, values in silo.numbers.items()})
+    return replace(silo, numbers={name: rest(name, values) for name, values in silo.numbers.items()})
 
 
 def about_numbers(
     own: Recorded, column: str, told: Sequence[Told], ranges: Ranges, rng: np.random.Generator
 ) -> tuple[list[Finding], list[Finding]]:
-    """What rules, and what tests, say about a numeric column."""
+    """What rules, and what tests, say about a numeric column; what is there, but cannot be, is no gap."""
     values = own.numbers[column]
     others = [t.numbers[column] for t in told if column in t.numbers]
     ruled, gone = hidden_codes(column, values, [n.bands for n in others], own.places)
     rest = np.where(gone, np.nan, values)
+    there = int((~np.isnan(rest)).sum())
     limit_found, at_limit = limits(column, rest, own.places)
     ruled += [limit_found] if limit_found else []
     if others:
@@ -118,30 +134,29 @@ def about_numbers(
         wrong, beyond = impossible(column, rest, limit, own.places)
         ruled += [wrong] if wrong else []
         rest = np.where(beyond, np.nan, rest)
-    return ruled, [*tests_of(own, column, rest, others, told, rng), *digits_in(column, rest[~at_limit], others)]
+    gaps = about_gaps(column, there, own.rows - there, told)
+    return ruled, [*gaps, *tests_of(column, rest, others, told, rng), *digits_in(column, rest[~at_limit], others)]
 
 
 def tests_of(
-    own: Recorded, column: str, values: np.ndarray, others: Sequence[Numbers], told: Sequence[Told],
-    rng: np.random.Generator,
-) -> list[Finding]:  # fmt: skip
-    """All tests of a numeric column without its codes and impossible values."""
+    column: str, values: np.ndarray, others: Sequence[Numbers], told: Sequence[Told], rng: np.random.Generator
+) -> list[Finding]:
+    """All tests of the values of a numeric column, without its codes, other units and impossible values."""
     known = values[~np.isnan(values)]
-    found = about_gaps(column, len(known), own.rows - len(known), told)
     counts = [t.counts[column] for t in told if column in t.counts]
     if len(known) < LEAST_TESTED:
-        return found
+        return []
     if counts and len(counts) >= len(others) and len(np.unique(known)) <= 2:
         level = share_difference(column, [f"{value:g}" for value in known], counts)
-        return found + ([level] if level else [])
+        return [level] if level else []
     if not others:
-        return found
+        return []
     if known.min() == known.max():
-        return [*found, constant(column, known, others)]
+        return [constant(column, known, others)]
     where = location(column, known, others)
     slip = whole_slip(column, known, others, where.chance or 0.0, rng)
     wide = spread(column, known, others)
-    return [*found, *([slip] if slip else []), where, *([wide] if wide else [])]
+    return [*([slip] if slip else []), where, *([wide] if wide else [])]
 
 
 def digits_in(column: str, values: np.ndarray, others: Sequence[Numbers]) -> list[Finding]:

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from confrere.data.intake.options import did_you_mean
 from confrere.insight.quality.finding import Finding
+from confrere.insight.quality.recorded import Recorded
 from confrere.plural import plural
 from confrere.report.intervals import share
 
@@ -102,6 +104,21 @@ def own_ranges(given: Mapping[str, Any] | str | Path | None) -> Ranges:
     where = "ranges" if isinstance(given, Mapping) else str(given)
     table: Any = given if isinstance(given, Mapping) else read_ranges(Path(given))
     return {str(name): checked_limits(where, str(name), value) for name, value in table.items()}
+
+
+def check_columns(given: Mapping[str, Any] | str | Path | None, ranges: Ranges, every: Sequence[Recorded]) -> None:
+    """Refuse limits of a column that no silo has, or whose values are no numbers."""
+    where = "ranges" if isinstance(given, Mapping) else str(given)
+    numbers = list(dict.fromkeys(name for silo in every for name in silo.numbers))
+    levels = {name for silo in every for name in silo.levels}
+    for name in ranges:
+        if name in numbers:
+            continue
+        if name in levels:
+            raise ValueError(
+                f"{where}: the column {name!r} has levels, not numbers, and so no limits: take the line out"
+            )
+        raise ValueError(f"{where}: {name!r} is no column of measurements in any silo{did_you_mean(name, numbers)}")
 
 
 def read_ranges(file: Path) -> Mapping[str, Any]:

@@ -7,7 +7,9 @@ than `least`), which trace the distribution (microaggregation: Domingo-Ferrer, M
 that `overview` would show.
 
 Nothing is told of a column that is constant, or whose few values would give a small group away (see `overview`). Codes
-for gaps, and impossible values, are taken out first, inside the silo.
+for gaps, and impossible values, are taken out first, inside the silo. Codes count as missing; an impossible value does
+not, since something was written. Where those are a small group, nothing is told of what is missing: the difference from
+the count of the other values would give it away.
 
 Noise: a scale of s adds to each number a draw of Laplace's (or the normal) distribution of the size that s typical rows
 make: s to a count, s * spread / rows to a mean. The receiver knows s and widens the intervals. It blurs; no
@@ -88,12 +90,16 @@ class Noise:
         return self.scale * (np.sqrt(2) if self.kind == "laplace" else 1.0) / rows
 
 
-def tell(own: Recorded, least: int, noise: Noise) -> Told:
-    """Inside a silo: what may be told of its cleaned columns."""
+def tell(known: Recorded, own: Recorded, least: int, noise: Noise) -> Told:
+    """Inside a silo: what may be told of its columns, of gaps by all that is `known`, else by what can be (`own`)."""
     numbers = {name: numbers_of(own.numbers[name], least, noise) for name in own.numbers}
     counts = {name: counts_of(values, least, noise) for name, values in own.levels.items()}
     counts |= {name: two for name, values in own.numbers.items() if (two := two_values(values, least, noise))}
-    gaps = {name: gap for name in (*own.numbers, *own.levels) if (gap := gap_of(own, name, least, noise))}
+    gaps = {
+        name: gap
+        for name in (*own.numbers, *own.levels)
+        if not 0 < known.known(name) - own.known(name) < least and (gap := gap_of(known, name, least, noise))
+    }
     return Told(own.silo, {n: v for n, v in numbers.items() if v}, {n: c for n, c in counts.items() if c.levels}, gaps)
 
 
