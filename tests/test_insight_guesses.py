@@ -1,6 +1,7 @@
 """A clinician's guesses: the score (8.11), and training that heeds them (8.12), against closed forms."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -124,6 +125,33 @@ def test_guesses_are_read_from_csv_and_json_with_names_of_classes_or_probabiliti
         cf.insight.read_guesses(pl.DataFrame({"age": [3], "sex": ["f"]}), model, 2)
     with pytest.raises(ValueError, match=r"row 1 .* has no guess"):
         cf.insight.read_guesses(pl.DataFrame({"age": [3, 4], "sex": ["f", "f"], "guess": [0.5, None]}), model, 2)
+
+
+@pytest.mark.parametrize(("case", "words"), [
+    ("60,120,f,1.5", "case 0 .* the guess '?1.5'? must be a probability"),
+    ("60,,f,0.5", "column 'bp', row 0 .* missing"),
+    ("old,120,f,0.5", "column 'age', row 0 .* 'old' is no number"),
+    ("60,120,x,0.5", "column 'sex', row 0 .* no level"),
+])  # fmt: skip
+def test_mistakes_in_a_file_of_guesses_are_told_with_its_name(tmp_path, case, words):
+    table = pl.DataFrame({
+        "age": np.arange(40.0), "bp": np.arange(40.0) % 7, "sex": ["f", "m"] * 20, "ill": ["no", "yes"] * 20,
+        "clinic": ["north"] * 20 + ["south"] * 20,
+    })  # fmt: skip
+    model = Predictor.of(cf.models.logistic(), [], cf.Silos.from_table(table, label="ill", silo="clinic"), 0)
+    file = tmp_path / "cases.csv"
+    file.write_text(f"age,bp,sex,guess\n{case}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=f"^{re.escape(str(file))}: {words}"):
+        cf.insight.read_guesses(file, model, 2)
+    file.write_text("age,sex,guess\n60,f,0.5\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^.*cases.csv: the table lacks the column\(s\) 'bp'"):
+        cf.insight.read_guesses(file, model, 2)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_case_with_a_feature_that_is_no_number_is_refused(value):
+    with pytest.raises(ValueError, match=rf"case 1 \(counted from 0\): feature 0 is {value:g}: fill it in"):
+        cf.insight.Guesses.of([[1, 2, 3.0], [value, 2, 3.0]], [0.1, 0.2], classes=2)
 
 
 @pytest.mark.parametrize(("said", "number", "words"), [

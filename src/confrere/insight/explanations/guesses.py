@@ -8,8 +8,9 @@ understandable to that clinician, not whether either is right. Jung: Federated l
 section 8.4. Where this goes beyond the book: guesses of classes, and an interval from drawing the cases anew.
 """
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +38,15 @@ class Guesses:
 
     X: np.ndarray  # [t, features]
     said: np.ndarray
+
+    def __post_init__(self) -> None:
+        wrong = np.argwhere(~np.isfinite(self.X))
+        if len(wrong):
+            case, feature = wrong[0].tolist()
+            raise ValueError(
+                f"case {case} (counted from 0): feature {feature} is {self.X[case, feature]:g}: fill it in, or leave "
+                "the case out"
+            )
 
     @classmethod
     def of(
@@ -107,9 +117,20 @@ def read_guesses(
     if missing.any():
         raise ValueError(f"{what}: row {int(missing.arg_true()[0])} (counted from 0) has no {column}: fill it in")
     said = frame[column].to_list()
-    rows = derived(frame.drop(column), formulas, predictor.user) if formulas else frame.drop(column)
-    X = predictor.features(rows if predictor.encoding is not None else by_name(rows, predictor.feature_names, what))
-    return Guesses.of(X, said, classes, predictor.label_names)
+    with told_of_cases(what, predictor.user):
+        rows = derived(frame.drop(column), formulas, predictor.user) if formulas else frame.drop(column)
+        X = predictor.features(rows if predictor.encoding is not None else by_name(rows, predictor.feature_names, what))
+        return Guesses.of(X, said, classes, predictor.label_names)
+
+
+@contextlib.contextmanager
+def told_of_cases(what: str, user: str) -> Iterator[None]:
+    """Say of a mistake that it is in the guesses, and not in the user's own table, whose rows are read alike."""
+    try:
+        yield
+    except ValueError as problem:
+        said = str(problem).removeprefix(f"silo {user!r}, ")
+        raise ValueError(said if said.startswith(what) else f"{what}: {said}") from problem
 
 
 def table_of(file: Any) -> "pl.DataFrame":
