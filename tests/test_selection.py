@@ -75,6 +75,13 @@ def test_a_graded_prior_is_in_proportion_to_scores_above_zero():
     graded = made(lower=False, scores=(np.nan, 0.2, 0.8, -0.5, np.nan)).graded()
     np.testing.assert_allclose(graded.prior, [1, 0.25, 1, 0, 0])
     assert graded.kept == ("near", "[far]")
+    by_hand = {"[far]": "leave", "middle": "keep", "mute": "keep"}
+    chosen = made(lower=False, scores=(np.nan, 0.2, 0.8, -0.5, np.nan)).override(by_hand).graded()
+    assert chosen.kept == ("near", "middle", "mute")
+    np.testing.assert_allclose(chosen.prior, [1, 1, 0, 1, 1])
+    for choice in (chosen.best(1), chosen.above(0.5), chosen.drop(), chosen.graded()):
+        assert "middle" in choice.kept
+        assert "[far]" not in choice.kept
     with pytest.raises(ValueError, match="no shares"):
         made().graded()
 

@@ -141,13 +141,15 @@ class Selection:
     def graded(self) -> "Selection":
         """A prior in proportion to the scores of those who are kept, the best (and the user) 1, where higher is better.
 
-        What is not above 0 takes no part. A silo that is kept by hand without a score counts as 1.
+        What is not above 0 takes no part, unless it is kept by hand: the user has the last word. A silo that is kept by
+        hand counts by its score if that is above 0, else as 1.
         """
         if self.lower_is_better:
             raise ValueError(f"the scores of {self.method} are no shares: choose with best, below or drop")
         largest = max([self.score(n) for n in self.ranking if n in self.kept], default=0.0)
         share = np.maximum(np.nan_to_num(self.scores, nan=largest), 0) / (largest if largest > 0 else 1.0)
-        prior = np.where(self.prior > 0, np.minimum(share, 1.0), 0.0)
+        by_hand = np.array([self.overridden.get(name) == KEEP for name in self.names])
+        prior = np.where(self.prior > 0, np.minimum(np.where(by_hand & (share == 0), 1.0, share), 1.0), 0.0)
         prior[self.user] = 1.0
         return replace(self, prior=prior, rule=f"{self.rule}, in proportion to their scores")
 
