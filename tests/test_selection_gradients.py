@@ -100,6 +100,15 @@ def test_the_hard_case_of_the_ball_is_solved():
     assert highest(np.eye(2), np.ones((2, 1)), 0.0) == 0.0
 
 
+def test_the_interval_of_a_discrepancy_has_its_score_in_it():
+    same = classes((50, 40)).silos[0]
+    silos = cf.Silos.from_arrays([(same.X, same.y)] * 3, names=["user", "b", "c"])
+    for found in (cf.selection.discrepancy(silos, "user"), cf.selection.discrepancy(classes(), 0)):
+        low, score, high = (values[1:] for values in (found.low, found.scores, found.high))
+        assert ((low >= 0) & (low <= score) & (score <= high)).all()
+    assert "the median moved to the score" in found.resampled
+
+
 def test_a_silo_with_the_users_own_rows_has_no_discrepancy():
     rows = classes((50, 40))
     silos = cf.Silos.from_arrays([(rows[i].X, rows[i].y) for i in (0, 0, 1)], names=["user", "copy", "other"])

@@ -19,7 +19,7 @@ from confrere.checks import check_counts, check_numbers, concrete
 from confrere.data.silos import Silos
 from confrere.selection.asking import LEAST, Others, asked, start_with
 from confrere.selection.linear import MOST_PARAMETERS
-from confrere.selection.resampling import percentiles
+from confrere.selection.resampling import about_the_score, percentiles
 from confrere.selection.selection import Crossing, Selection
 from confrere.selection.words import between
 
@@ -55,8 +55,9 @@ def discrepancy(
     """Rank silos by their discrepancy from the user for linear models with squared losses; lower is better.
 
     `radius` is the length of the longest model that is looked at; by default that of the user's own ridge regression.
-    The intervals rest on resampled rows of the user. With few rows all discrepancies are too large, by chance.
-    A silo with fewer training rows than `min_count` is not asked, as what it sent would be about so few.
+    The intervals rest on resampled rows of the user, the median moved to the score. With few rows all discrepancies
+    are too large, by chance. A silo with fewer training rows than `min_count` is not asked, as what it sent would be
+    about so few.
 
     >>> import confrere as cf
     >>> cf.selection.discrepancy(cf.data.titanic("age-some"), user="0-35 a").ranking[0]
@@ -135,7 +136,8 @@ def assembled(
     d = len(silos.feature_names) + 1
     up = NUMBER * (d * (d + 1) // 2 + d * outputs + 1)
     column = lambda values: np.array([values.get(name, np.nan) for name in silos.names], float)  # noqa: E731
-    ends = {name: percentiles(values) for name, values in spread.items()}
+    moved = {name: about_the_score(np.asarray(found[name]), values) for name, values in spread.items()}
+    ends = {name: percentiles(np.maximum(values, 0)) for name, values in moved.items()}
     low, high = ({name: float(end[k]) for name, end in ends.items()} for k in (0, 1))
     reasons = dict(without)
     for name, value in found.items():
@@ -147,6 +149,6 @@ def assembled(
     prior = np.array([1.0 if i == user or name in found else 0.0 for i, name in enumerate(silos.names)])
     return Selection(
         "discrepancy", silos.names, user, column(found), column(low), column(high), True, reasons, crossings,
-        "the user's rows resampled, the silos' moments as they were sent",
+        "the user's rows resampled, the median moved to the score, the silos' moments as they were sent",
         "largest difference of squared losses a row of one linear model", prior,
     ).drop()  # fmt: skip

@@ -23,7 +23,7 @@ from confrere.history import History
 from confrere.models import Model
 from confrere.recipe import Recipe
 from confrere.selection.asking import LEAST, NOT_FINITE, Others, asked, start_with
-from confrere.selection.resampling import percentiles
+from confrere.selection.resampling import about_the_score, percentiles
 from confrere.selection.selection import Crossing, Selection
 from confrere.selection.words import between
 from confrere.simulate import simulate
@@ -100,25 +100,14 @@ def resampled(silos: Silos, rng: np.random.Generator) -> Silos:
     return replace(silos, silos=tuple(map(one, silos.silos)), source=None)
 
 
-def about_the_score(score: np.ndarray, drawn: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean weights of draws [n, B], moved so that their median is the score [n], and within 0 and 1.
-
-    Rows that are drawn several times take the gradients of any two silos further apart than they are: as they come, all
-    draws would be too low.
-    """
-    if not drawn:
-        return np.zeros((len(score), 0))
-    values = np.stack(drawn, axis=1)
-    return np.clip(values + (score - np.median(values, axis=1))[:, None], 0, 1)
-
-
 def assembled(
     silos: Silos, user: int, history: History, drawn: Sequence[np.ndarray], without: dict[str, str]
 ) -> Selection:
     """The selection, those before the largest gap kept."""
     hidden = np.array([i == user or name in without for i, name in enumerate(silos.names)])
     scores = np.where(hidden, np.nan, mean_weights(history))
-    low, high = percentiles(about_the_score(mean_weights(history), drawn))
+    draws = np.stack(drawn, axis=1) if drawn else np.zeros((len(scores), 0))
+    low, high = percentiles(np.clip(about_the_score(mean_weights(history), draws), 0, 1))
     low, high = (np.where(hidden, np.nan, end) for end in (low, high))
     reasons = dict(without)
     assert history.weights is not None

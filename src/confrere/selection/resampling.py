@@ -18,6 +18,18 @@ def means_of_resamples(rows: np.ndarray, resamples: int, seed: int) -> np.ndarra
     return rows @ counts.T / m
 
 
+def about_the_score(score: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Draws [..., B] of scores [...], moved so that their median is the score.
+
+    Rows that are drawn several times take any two silos further apart than they are: a distance between them, or a
+    largest difference, comes out too large in nearly all draws, and a likeness too small. Moved, they tell how far
+    chance may take the score, and their interval has the score in it.
+    """
+    if not draws.shape[-1]:
+        return draws
+    return draws + (score - np.median(draws, axis=-1))[..., None]
+
+
 def percentiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the 95 % interval over the last axis; NaN where there are no draws."""
     if values.shape[-1] == 0:

@@ -7,8 +7,8 @@ user, in loss a row. See `game` for the judging rows and the models, `coalitions
 the exact influence, v(everybody) - v(everybody but i): what the last to join would add.
 
 Two intervals. Judging rows are few: their resampling gives the 95 % interval of a value, the models staying as they
-are; where one row alone judges, nothing has an interval. With more than 12 other silos orders are drawn, and `error` is half the 95 % interval of what that leaves open; the
-interval of a value then has both.
+are; where one row alone judges, nothing has an interval. With more than 12 other silos orders are drawn, and `error` is
+half the 95 % interval of what that leaves open; the interval of a value then has both.
 """
 
 import json
