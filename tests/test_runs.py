@@ -16,7 +16,7 @@ import confrere as cf
 from confrere.cli.compare import init
 from confrere.data.choose import Choice, check_user, chosen_silos
 from confrere.runs.config import checked, read_config, told_by_line
-from confrere.runs.run import journal, run, study_of
+from confrere.runs.run import journal, opened, resume, run, study_of
 from tests.test_cli import COMMAND, confrere
 from tests.test_saved import table
 
@@ -49,6 +49,46 @@ def place(tmp_path_factory):
 
 def cells(folder: Path) -> list:
     return json.loads((folder / "study.json").read_text())["cells"]
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"budget": "bytes=3"}, "one round of fedsgd would take .* more than the budget of 3 bytes"),
+    ({"budget": "bytes=0"}, "more than the budget of 0 bytes"),
+    ({"users": ["east"]}, "silo 'east' has no test rows in some seed"),
+])  # fmt: skip
+def test_a_run_that_is_refused_leaves_no_folder_behind(tmp_path, change, words):
+    frame = table(40)
+    lonely = frame.head(1).with_columns(pl.lit("east").alias("clinic"))
+    pl.concat([frame, lonely] if "users" in change else [frame]).write_csv(tmp_path / "patients.csv")
+    data = {"path": str(tmp_path / "patients.csv"), "label": "ill", "silo": "clinic"}
+    study = {"algorithms": ["fedsgd"], "seeds": 2, "rounds": 2, "grid": {"lr": [0.1]}, **change}
+    config = checked({"data": data, "study": study}, "", tmp_path / "study.toml")
+    with pytest.raises(ValueError, match=words):
+        run(config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("{", "invalid json: eof while parsing an object at line 1 column 1"), ('{"a": 1}', "field required in data"),
+])  # fmt: skip
+def test_a_damaged_configuration_is_told_in_one_line_with_its_file(tmp_path, text, words):
+    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+    (tmp_path / "study.json").write_text("{}", encoding="utf-8")
+    for reading in (opened, resume):
+        with pytest.raises(ValueError, match="damaged") as told:
+            reading(tmp_path)
+        remedy = "put a copy of it back, or begin a new run in another folder"
+        assert str(told.value) == f"{tmp_path / 'config.json'} is damaged ({words}): {remedy}"
+    assert [file.name for file in sorted(tmp_path.iterdir())] == ["config.json", "study.json"]
+
+
+def test_nothing_but_the_error_is_said_where_there_is_no_terminal(tmp_path):
+    table(40).write_csv(tmp_path / "patients.csv")
+    named = ("--label", "ill", "--silo", "clinic", "--algorithms", "fedavg", "--seeds", "2")
+    done = confrere("compare", "patients.csv", *named, "--out", "out", "--budget", "bytes=3", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("confrere: ")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_run_leaves_its_result_and_a_journal(place):

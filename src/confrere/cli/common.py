@@ -67,15 +67,17 @@ def console(width: int | None = None) -> "Console":
 
 @contextlib.contextmanager
 def progress_bar(text: str, hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on standard error, as a function of (done, total); None if hidden."""
-    if hidden:
+    """A progress bar on standard error, as a function of (done, total); None if hidden, or where no bar can move."""
+    from rich.console import Console
+
+    screen = Console(stderr=True)
+    if hidden or not screen.is_interactive:  # else an empty line would be left in a file or a pipe
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task(text, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

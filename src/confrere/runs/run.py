@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+from pydantic import ValidationError
 
 from confrere import algorithms, models
 from confrere.answers.personalise import fitting_model
@@ -68,7 +69,8 @@ def run(config: Config, folder: str | os.PathLike[str], progress: Progress | Non
         hint = f"; `confrere resume {place}` continues it" if (place / CONFIG).is_file() else ""
         raise ValueError(f"{place} is there already{hint}: choose another folder")
     silos = chosen_silos(config.choice())
-    study = study_of(config, silos)  # what cannot be right is refused before anything is written
+    study = study_of(config, silos)
+    study.plan()  # what cannot be right is refused before anything is written
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / CONFIG, config.model_dump_json(indent=1))
     note(place, "begun", data=digest_of(silos))
@@ -113,7 +115,7 @@ def what_was_begun(place: Path) -> tuple[Config, Silos]:
     """What the run in a folder is about, and its data, which must be there and what they were."""
     if not (place / CONFIG).is_file():
         raise FileNotFoundError(f"{place} holds no run: there is no {CONFIG} in it")
-    config = Config.model_validate_json((place / CONFIG).read_text(encoding="utf-8"))
+    config = config_in(place)
     try:
         silos = chosen_silos(config.choice())
     except FileNotFoundError as problem:
@@ -122,6 +124,20 @@ def what_was_begun(place: Path) -> tuple[Config, Silos]:
     if begun and begun[0]["data"] != digest_of(silos):
         raise ValueError(f"the data have changed since the run in {place} began: begin a new one")
     return config, silos
+
+
+def config_in(place: Path) -> Config:
+    """The configuration that a folder keeps; what is no configuration is told in one line."""
+    file = place / CONFIG
+    try:
+        return Config.model_validate_json(file.read_bytes())
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        where = f" in {'.'.join(map(str, first['loc']))}" if first["loc"] else ""
+        raise ValueError(
+            f"{file} is damaged ({first['msg'].lower()}{where}): put a copy of it back, or begin a new run in another "
+            "folder"
+        ) from None
 
 
 def carried_out(config: Config, place: Path, silos: Silos, study: Study, progress: Progress | None) -> Finished:

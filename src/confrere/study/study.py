@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +40,15 @@ from confrere.study.written import algorithm_in_full, model_in_full
 
 ROUNDS = 30
 Spent = Callable[[str, int, float], None]  # algorithm, experiments, seconds that processors worked
+
+
+class Plan(NamedTuple):
+    """The silos of the first seed, the users' places, who is left out for want of rows, and all cases."""
+
+    silos: Silos
+    users: list[int]
+    left_out: list[str]
+    cases: list[Case]
 
 
 class Study:
@@ -121,6 +130,7 @@ class Study:
             raise ValueError(f"intervals must be 'resplit', 'plain' or None, not {intervals!r}")
         self.silos, self.users, self.seeds, self.intervals = silos, users, seed_numbers(seeds), intervals
         self.budget, self.stopped = bytes_of(budget), dict[str, str]()
+        self.planned: Plan | None = None
         self.settings = settings_of(model, metrics, criterion, tune, folds, others, shared_batches, memory)
         if baselines:
             algorithms = with_baselines(algorithms, model)
@@ -137,16 +147,23 @@ class Study:
         `jax.distributed.initialize` every process runs its share, and all return the whole result. `spent`
         is told of every algorithm how many experiments were run, and how many seconds processors worked for them.
         """
-        ask_for_all_cores()
-        seeded = list(seeded_silos(self.silos, self.seeds))
-        users, left_out = chosen_users(self.users, [silos for _, silos in seeded])
-        model, others, folds = self.settings.model, self.settings.others, self.settings.folds
-        cases = [case for seed, silos in seeded for case in cases_of(seed, silos, users, others, model, folds)]
-        if self.budget is not None:
-            self.contenders = [self.affordable(c, cases) for c in self.contenders]
+        silos, users, left_out, cases = self.plan()
         cells = self.cells(cases, Store(store), progress, spent)
         ordered = tuple(cells[c.name, u, seed] for c in self.contenders for u in users for seed in self.seeds)
-        return StudyResult(self.config(seeded[0][1], users, left_out), ordered)
+        return StudyResult(self.config(silos, users, left_out), ordered)
+
+    def plan(self) -> Plan:
+        """What `run` will do, made once; users and budgets that cannot be are refused here, before anything is run."""
+        if self.planned is None:
+            ask_for_all_cores()
+            seeded = list(seeded_silos(self.silos, self.seeds))
+            users, left_out = chosen_users(self.users, [silos for _, silos in seeded])
+            model, others, folds = self.settings.model, self.settings.others, self.settings.folds
+            cases = [case for seed, silos in seeded for case in cases_of(seed, silos, users, others, model, folds)]
+            if self.budget is not None:
+                self.contenders = [self.affordable(c, cases) for c in self.contenders]
+            self.planned = Plan(seeded[0][1], users, left_out, cases)
+        return self.planned
 
     def affordable(self, contender: Contender, cases: Sequence[Case]) -> Contender:
         """The algorithm for as many rounds as the budget allows in every case."""

@@ -36,7 +36,7 @@ def all_users(names: Sequence[str], every: Sequence[Silos]) -> tuple[list[int], 
     if not kept:
         raise ValueError("no silo has both training and test rows in every seed: nothing can be reported")
     if left_out:
-        warnings.warn(f"not studied, for want of training or test rows: {', '.join(left_out)}", stacklevel=4)
+        warnings.warn(f"not studied, for want of training or test rows: {', '.join(left_out)}", stacklevel=5)
     return kept, left_out
 
 
