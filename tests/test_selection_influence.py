@@ -166,8 +166,11 @@ def test_payments_refuse_what_is_no_batch():
     silos = classes((30, 20))
     with pytest.raises(ValueError, match="'silo 0' is the user"):
         cf.selection.payments(silos, 0, ["silo 0"])
-    with pytest.raises(ValueError, match="'silo 1': a batch is numbers of its training rows, 0 to 19"):
+    with pytest.raises(ValueError, match="'silo 1': a batch is whole numbers of its training rows, 0 to 19"):
         cf.selection.payments(silos, 0, [("silo 1", [20])])
+    for no_numbers in ([True, False, True], [0.5]):
+        with pytest.raises(ValueError, match="a batch is whole numbers of its training rows"):
+            cf.selection.payments(silos, 0, [("silo 1", no_numbers)])
 
 
 def test_influence_needs_a_linear_model_and_rows_to_judge_by():

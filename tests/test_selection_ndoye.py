@@ -80,6 +80,24 @@ def test_silos_with_one_row_are_not_asked_and_one_class_is_enough():
     assert found.bytes_down[1] == 0
 
 
+@pytest.mark.parametrize("folds", ["x", 2.5, True, 1])
+def test_folds_that_are_no_whole_number_above_one_are_refused(folds):
+    with pytest.raises(ValueError, match="folds"):
+        cf.selection.ndoye(classes(), 0, folds=folds)
+
+
+@pytest.mark.parametrize("method", [cf.selection.ndoye, cf.selection.influence])
+def test_a_model_that_is_not_unique_without_a_penalty_is_refused_with_the_remedy(method):
+    rng = np.random.default_rng(0)
+    constant = [(np.column_stack([rng.normal(size=40), np.ones(40)]), np.arange(40) % 2) for _ in range(3)]
+    three = [(rng.normal(size=(40, 2)), np.arange(40) % 3) for _ in range(3)]
+    for pairs in (constant, three):
+        silos = cf.Silos.from_arrays(pairs)
+        with pytest.raises(ValueError, match=r"not unique: .* Say a positive l2"):
+            method(silos, 0, l2=0)
+        assert len(method(silos, 0, resamples=5).ranking) == 2
+
+
 def test_networks_are_trained_by_descent():
     silos = classes((50, 40, 40), flipped=(2,))
     found = cf.selection.ndoye(silos, 0, model=cf.models.mlp([4]), resamples=5, descent=cf.selection.Descent(steps=60))

@@ -13,7 +13,7 @@ from confrere.data.silos import Silos
 from confrere.models import Model
 from confrere.selection.asking import LEAST, Others, asked, start_with
 from confrere.selection.influence import judge_of
-from confrere.selection.pool import Pool
+from confrere.selection.pool import Pool, solved
 
 
 def row_influence(
@@ -56,7 +56,7 @@ def row_influence(
         theta, told = judge.pool.optimum(members, np.zeros_like(judge.data.penalty))
         lost = np.asarray(row_gradients(judge.test, theta, judge.data.task))
         live = np.asarray(judge.test.weight) > 0
-        direction = np.linalg.solve(judge.pool.curvature(told.values()), lost[live].mean(axis=0))
+        direction = solved(judge.pool.curvature(told.values()), lost[live].mean(axis=0))
         rows = judge.pool.rows[whose]
         gradients = np.asarray(row_gradients(rows, theta, judge.data.task))
     n = sum(c.rows for c in told.values())
@@ -136,7 +136,9 @@ def batch_of(silos: Silos, pool: Pool, arrival: str | tuple[str, Sequence[int]],
     if chosen is None:
         return rows
     numbers = np.asarray(chosen)
-    if numbers.size == 0 or numbers.min() < 0 or numbers.max() >= count:
-        raise ValueError(f"silo {name!r}: a batch is numbers of its training rows, 0 to {count - 1}, not {chosen!r}")
+    if numbers.size == 0 or numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= count:
+        raise ValueError(
+            f"silo {name!r}: a batch is whole numbers of its training rows, 0 to {count - 1}, not {chosen!r}"
+        )
     there = np.isin(np.arange(rows.y.shape[0]), numbers)
     return rows._replace(weight=rows.weight * there)

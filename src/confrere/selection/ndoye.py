@@ -79,7 +79,7 @@ def ndoye(
     >>> found.ranking, found.kept
     (['0-35 b', '36+', 'unknown'], ('0-35 b',))
     """
-    check_counts(resamples=resamples, min_count=min_count)
+    check_counts(resamples=resamples, min_count=min_count, folds=folds)
     silos, place, model = start_with(silos, user, model, others)
     if folds < 2:
         raise ValueError(f"there must be 2 folds or more, not {folds}")

@@ -95,7 +95,7 @@ class Pool:
     def newton(self, told: Iterable[Curvature], theta: np.ndarray) -> np.ndarray:
         """One Newton step on the objective of those who told, from theta [D]."""
         every = list(told)
-        return theta - np.linalg.solve(self.curvature(every), self.slope(every, theta))
+        return theta - solved(self.curvature(every), self.slope(every, theta))
 
     def crossings(self, more: str = "") -> tuple[Crossing, ...]:
         """What passed between the user and the others so far."""
@@ -107,6 +107,17 @@ class Pool:
             for name, rounds in self.said.items()
             if name != self.user
         )
+
+
+def solved(curvature: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """curvature^-1 right, or an error that says why there is none."""
+    try:
+        return np.linalg.solve(curvature, right)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "without a penalty the model is not unique: a feature is constant, or follows from others, or there are "
+            "more than two classes. Say a positive l2, such as l2=0.01"
+        ) from None
 
 
 def summed(told: Iterable[Curvature]) -> Curvature:
