@@ -9,6 +9,7 @@ from confrere.deploy.desk import Desk
 from confrere.deploy.exchange import InProcess
 from confrere.deploy.policy import read_policy
 from confrere.deploy.study import Deployed, study_of
+from confrere.saved import Saved, load_model
 
 SITES = ("ash", "birch", "cedar", "elm")
 DATA = '[data]\nlabel = "ill"\n'
@@ -59,3 +60,12 @@ def approve(places: dict[str, Path], asked: Deployed) -> None:
 def conduct(places: dict[str, Path], asked: Deployed, folder: Path) -> Conduct:
     """A hub whose sites are in the same process."""
     return Conduct(asked, folder, InProcess({name: Desk(place).answer for name, place in places.items()}))
+
+
+def kept_models(places: dict[str, Path], asked: Deployed) -> dict[str, Saved]:
+    """The finished models, by site."""
+    found = {}
+    for name, place in places.items():
+        for folder in (place / "state").glob(f"{asked.hash[:16]}-*/model"):
+            found[name] = load_model(folder)
+    return found

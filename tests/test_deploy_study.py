@@ -24,7 +24,7 @@ from confrere.deploy.twin import model_at, simulated, twin_silos
 from confrere.deploy.wire import Header, pack, read_header
 from confrere.saved import load_model
 from confrere.testing import gap
-from tests.hospitals import SITES, approve, conduct, make_sites, study, tables
+from tests.hospitals import SITES, approve, conduct, kept_models, make_sites, study, tables
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,6 @@ def precision_as_before():
 @pytest.fixture
 def places(tmp_path):
     return make_sites(tmp_path)
-
-
-def kept_models(places, asked) -> dict:
-    found = {}
-    for name, place in places.items():
-        for folder in (place / "state").glob(f"{asked.hash[:16]}-*/model"):
-            found[name] = load_model(folder)
-    return found
 
 
 def test_a_study_from_tables_ends_with_the_simulators_models(places, tmp_path):

@@ -19,7 +19,7 @@ from confrere.data.intake.survey import Plan
 from confrere.deploy.desk import NOT_BEGUN, OPENING_BYTES
 from confrere.deploy.exchange import Errors, Exchange, Replies, may_pass
 from confrere.deploy.hub import Absence, Hub, Stop, never
-from confrere.deploy.journal import Journal, Line
+from confrere.deploy.journal import STATE, Journal, Line
 from confrere.deploy.opening import Opening, common_encoding, common_plan, heard, said
 from confrere.deploy.study import Deployed
 from confrere.deploy.troubles import apart, in_its_words, words_of
@@ -27,6 +27,7 @@ from confrere.deploy.wire import Header, Refused, pack, unpack
 from confrere.disk import write_whole
 
 RUN, STUDY = "run.json", "study.toml"
+TOGETHER = "tables"  # who refuses a study if it is no single site, but that tables do not go together
 ASK_AGAIN = 10.0  # seconds between two invitations of sites that are not there yet
 FIRST_WORDS = 60.0  # seconds that a site has at least to read its table and to make ready, however short rounds are
 MOST_ROWS = 2**31 - 1  # what the mixer counts with
@@ -54,12 +55,8 @@ class Conduct:
     def whole(self, progress: Callable[[Line], None] | None = None, stop: Stop = never) -> Line:
         """Open the study, or go on with it, and run it to its end (or until it is stopped)."""
         jax.config.update("jax_enable_x64", self.study.said.study.double)
-        if self.opening is None:
-            try:
-                self.opening = self.negotiated()
-            except ValueError as problem:  # tables that do not go together
-                self.journal.note("refused", refuses={"hub": [str(problem)]}, sites={})
-                raise Refusal(str(problem)) from problem
+        if self.opening is None or not (self.folder / STATE).is_file():  # no round has counted: whoever came by now counts
+            self.opening = self.settled()
         self.admitted(self.study.names, FIRST_WORDS)
         self.check_company(set(self.opening.sizes), self.opening.refuses)
         hub = Hub(self.opening.agreed(self.study), self.opening.sizes, self.kept_open, self.journal, self.study.terms)
@@ -72,6 +69,14 @@ class Conduct:
         if not hub.run(self.study.said.study.rounds, each, stop):
             return self.journal.lines()[-1]
         return hub.finish(stop)
+
+    def settled(self) -> Opening:
+        """What sites agree on, unless their tables do not go together."""
+        try:
+            return self.negotiated()
+        except ValueError as problem:
+            self.journal.note("refused", refuses={TOGETHER: [str(problem)]}, sites={})
+            raise Refusal(str(problem)) from problem
 
     def check_company(self, there: set[str], refuses: Mapping[str, list[str]]) -> None:
         """Stop if too few take part for any round to count: for now if those who are merely away would be enough."""
@@ -136,31 +141,32 @@ class Conduct:
             plan, lists.get("classes", []), lists["layout"], lists["everything"], lists["training"], self.study
         )
         sizes = {site: facts["rows"] for site, facts in answers.items() if site not in refuses}
-        opening = Opening(plan, encoding, sizes, refuses, dict(sizes))
+        known = {} if self.opening is None else self.opening.heard_of
+        opening = Opening(plan, encoding, sizes, refuses, known | sizes)
         opening.save(self.folder)
         return opening
 
     def admitted(self, sites: Sequence[str], patience: float = 0.0) -> None:
-        """Tell sites to begin; those that refuse, or are not there, take no part for now."""
+        """Tell sites to begin; those that refuse, or are not there, take no part for now.
+
+        Whoever was announced to the others and then does not begin changes their company: they are told, and asked anew.
+        """
         assert self.opening is not None
         opening = self.opening
         proposal = {"study": self.study.content.decode()}
-        for _ in range(len(self.study.names)):  # whoever leaves changes the others' company
+        for _ in range(len(self.study.names)):
             there, refuses = self.ask("propose", dict.fromkeys(sites, proposal), patience)
             newcomers = {site: opening.heard_of.get(site, 1) for site in there if site not in opening.sizes}
-            company = {**opening.sizes, **newcomers}
-            facts = {**opening.facts(), "sizes": {s: n for s, n in company.items() if s not in refuses}}
-            ready, more = self.ask("begin", dict.fromkeys(there, facts), patience)
+            company = {s: n for s, n in {**opening.sizes, **newcomers}.items() if s not in refuses}
+            ready, more = self.ask("begin", dict.fromkeys(there, {**opening.facts(), "sizes": company}), patience)
             refuses |= more
-            left = [site for site in refuses if site in opening.sizes]
-            for site in left:
-                opening.sizes.pop(site)
+            opening.sizes = {s: n for s, n in opening.sizes.items() if s not in refuses}
             opening.sizes |= {site: found["rows"] for site, found in ready.items()}
             opening.heard_of |= opening.sizes
             opening.refuses = {s: why for s, why in (opening.refuses | refuses).items() if s not in opening.sizes}
-            if not left:
+            if not more:
                 break
-            sites = list(opening.sizes)
+            sites = list(ready)
         opening.save(self.folder)
         self.journal.note("opened", sites=dict(opening.sizes), refuses=opening.refuses)
 
