@@ -55,7 +55,9 @@ class Conduct:
     def whole(self, progress: Callable[[Line], None] | None = None, stop: Stop = never) -> Line:
         """Open the study, or go on with it, and run it to its end (or until it is stopped)."""
         jax.config.update("jax_enable_x64", self.study.said.study.double)
-        if self.opening is None or not (self.folder / STATE).is_file():  # no round has counted: whoever came by now counts
+        if (
+            self.opening is None or not (self.folder / STATE).is_file()
+        ):  # no round has counted: whoever came by now counts
             self.opening = self.settled()
         self.admitted(self.study.names, FIRST_WORDS)
         self.check_company(set(self.opening.sizes), self.opening.refuses)
@@ -149,7 +151,7 @@ class Conduct:
     def admitted(self, sites: Sequence[str], patience: float = 0.0) -> None:
         """Tell sites to begin; those that refuse, or are not there, take no part for now.
 
-        Whoever was announced to the others and then does not begin changes their company: they are told, and asked anew.
+        Who was announced to the others and then does not begin changes their company: they are told, and asked anew.
         """
         assert self.opening is not None
         opening = self.opening
@@ -158,7 +160,8 @@ class Conduct:
             there, refuses = self.ask("propose", dict.fromkeys(sites, proposal), patience)
             newcomers = {site: opening.heard_of.get(site, 1) for site in there if site not in opening.sizes}
             company = {s: n for s, n in {**opening.sizes, **newcomers}.items() if s not in refuses}
-            ready, more = self.ask("begin", dict.fromkeys(there, {**opening.facts(), "sizes": company}), patience)
+            facts = {**opening.facts(), "sizes": company}
+            ready, more = self.ask("begin", dict.fromkeys(there, facts), patience)
             refuses |= more
             opening.sizes = {s: n for s, n in opening.sizes.items() if s not in refuses}
             opening.sizes |= {site: found["rows"] for site, found in ready.items()}

@@ -28,6 +28,7 @@ from confrere.plural import plural
 from confrere.saved import save_model
 
 MODEL, STUDY, CHRONICLE = "model", "study.toml", "chronicle.json"
+CONSTANT = "to find constant columns"
 
 
 def keep_model(
@@ -65,10 +66,12 @@ def keep_model(
 def left_the_site(study: Deployed, opening: Opening, rows: OwnRows, chronicle: Chronicle) -> list[Shared]:
     """What left this site for the study: before round 1, and in the rounds that counted, of which the hub tells."""
     classes = rows.classes(opening.plan)
-    said: list[messages.Message] = [rows.survey(), rows.layout(opening.plan), *rows.summaries(opening.plan)]
+    everything, training = rows.summaries(opening.plan)
+    said: list[messages.Message] = [rows.survey(), rows.layout(opening.plan), training]
     found = [
         entry for message in (*said, *([] if classes is None else [classes])) for entry in messages.record(message)
     ]
+    found += [Shared(rows.name, f"whether values differ in {name!r}", 1, CONSTANT) for name in everything.varies]
     numbers = sum(int(np.prod(leaf.shape)) for leaf in leaves_of(study, opening))
     count = chronicle.answered.get(rows.name, 0)
     if not count:

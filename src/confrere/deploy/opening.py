@@ -1,7 +1,8 @@
 """Before round 1: sites say which columns they have, and the hub makes one encoding for all from what they said.
 
 propose   the study itself -> an objection, or which columns there are (`Survey`)
-columns   what was agreed on columns -> names of classes, levels and gaps (`Classes`, `Layout`), sums (`Summary`)
+columns   what was agreed on columns -> names of classes, levels and gaps (`Classes`, `Layout`), which columns vary and
+          sums of training rows (`Summary`)
 begin     the encoding and everybody's number of rows -> an objection, or that the site is ready
 
 Only names, kinds, counts and, where a policy allows it, sums for a shared scale cross; no row does. The hub keeps
@@ -10,7 +11,7 @@ what was agreed, so that a run that goes on later has the same features, and a s
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -108,11 +109,16 @@ def common_encoding(
     training: Sequence[Summary],
     study: Deployed,
 ) -> Encoding:
-    """The encoding for all, as `Silos.from_table` and `Silos.split` make it from the same messages."""
+    """The encoding for all, as `Silos.from_table` and `Silos.split` make it from sums of all rows.
+
+    A numeric column is constant over all rows if it is so over the training rows and at no site varies over all of its.
+    """
     options = hub_options(study)
     names = common_classes(classes, options) if plan.classes else None
-    layout = common_layout(layouts, plan, options, names)
-    layout = without_constants(combine(everything, layout))
+    first = common_layout(layouts, plan, options, names)
+    varying = {name for message in everything for name, varies in message.varies.items() if varies}
+    silent = tuple(name for name in combine(training, first).silent if name not in varying)
+    layout = without_constants(replace(first, silent=silent))
     encoding = combine(training, layout)
     if len(encoding.silent) == len(encoding.features):
         raise ValueError("no feature is left: every column is constant, a date, free text, dropped or too rarely known")

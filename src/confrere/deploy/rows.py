@@ -2,6 +2,11 @@
 
 What leaves are the intake's messages (`data.intake.messages`) and nothing else; which rows are for testing is decided
 here, from the study's seed and the site's name.
+
+What is said of all rows and what is said of the training rows differ by the test rows. So sums are of training rows
+alone; of all rows yes or no is all that is said (whether numbers vary, whether values are missing, which levels there
+are), and where fewer than `min_level` rows make the difference, what is said of all rows is that of the training rows.
+The simulator's columns and scales follow from it as from sums of all rows (`opening.common_encoding`).
 """
 
 from dataclasses import replace
@@ -12,12 +17,12 @@ import numpy as np
 
 from confrere.data.choose import options_of, with_derived
 from confrere.data.intake.encoding import Encoding
-from confrere.data.intake.layout import lay_out
+from confrere.data.intake.layout import lay_out, often_known, own_columns
 from confrere.data.intake.load import settle
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.options import Options
 from confrere.data.intake.read import reading
-from confrere.data.intake.summary import own_lines, summarise
+from confrere.data.intake.summary import own_lines, statistics, summarise
 from confrere.data.intake.survey import Plan, check_kinds, class_names, survey
 from confrere.data.intake.tidy import Raw, Table, Tidied, tidy
 from confrere.data.silo import PARTS, Silo
@@ -64,7 +69,12 @@ class OwnRows:
 
     def layout(self, plan: Plan) -> Layout:
         """The third: levels and gaps."""
-        return lay_out(self.table_without_labels, plan, self.options)
+        whole, training = lay_out(self.table_without_labels, plan, self.options), self.summary(plan)
+        missing, levels = dict(whole.missing), dict(whole.levels)
+        if self.too_few_apart(np.ones(len(self.part), bool)):
+            missing |= training.missing
+        levels |= {name: known for name, known in training.levels.items() if self.too_few_know_apart(name)}
+        return Layout(self.name, missing, levels)
 
     @property
     def table_without_labels(self) -> Table:
@@ -72,10 +82,29 @@ class OwnRows:
         return Table(self.name, self.tidied.columns, self.tidied.kinds, np.zeros(len(self.tidied.label)))
 
     def summaries(self, plan: Plan) -> tuple[Summary, Summary]:
-        """The last: what the encoding rests on, of all rows and of the training rows."""
+        """The last: of all rows, which numeric columns vary; of the training rows, what the encoding rests on."""
+        return Summary(self.name, {}, {}, self.varies(plan), {}), self.summary(plan)
+
+    def summary(self, plan: Plan) -> Summary:
+        """What the encoding rests on, of the training rows."""
+        return summarise(self.table_without_labels, plan, self.part == 0, self.options)
+
+    def varies(self, plan: Plan) -> dict[str, bool]:
+        """Whether a numeric column that enough rows know has different values."""
         table = self.table_without_labels
-        everything = np.ones(len(table), bool)
-        return tuple(summarise(table, plan, rows, self.options) for rows in (everything, self.part == 0))  # type: ignore[return-value]
+        names = often_known(table.columns, own_columns(table, plan, "numeric"), self.options.min_level)
+        whole, training = (statistics(table, names, rows).squares > 0 for rows in (self.part >= 0, self.part == 0))
+        few = np.array([self.too_few_know_apart(name) for name in names], bool)
+        return dict(zip(names, np.where(few, training, whole).tolist(), strict=True))
+
+    def too_few_know_apart(self, name: str) -> bool:
+        """The same of the rows that know a column."""
+        return self.too_few_apart(self.tidied.columns[name].is_not_null().to_numpy())
+
+    def too_few_apart(self, rows: np.ndarray) -> bool:
+        """Whether what is said of these rows [rows] and of the training rows among them tells of the few others."""
+        training, least = int((rows & (self.part == 0)).sum()), self.options.min_level
+        return training >= least and 0 < int(rows.sum()) - training < least
 
     @cached_property
     def part(self) -> np.ndarray:
