@@ -22,6 +22,7 @@ from confrere.deploy.revoked import revoke, revoked_sites, without_revoked
 from confrere.deploy.stations import study_folder
 from confrere.deploy.twin import model_at, simulated, twin_silos
 from confrere.deploy.wire import Header, pack, read_header
+from confrere.history import row_for
 from confrere.saved import load_model
 from confrere.testing import gap
 from tests.hospitals import SITES, approve, conduct, kept_models, make_sites, study, tables
@@ -132,6 +133,35 @@ def test_no_more_bytes_leave_than_the_site_allows(places, tmp_path):
     rounds = [line for line in run.journal.lines() if line["event"] == "round"]
     assert "elm" in rounds[0]["answered"]
     assert rounds[-1]["errors"]["elm"] == "the bytes of this run are more than this site allows"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "more"),
+    [
+        ("fedavg", "lr = 0.2, batch = 8", ""),
+        ("weight_erosion", "lr = 0.5, p_d = 0.05", 'user = "cedar"'),
+        ("ifca", "lr = 0.5, batch = 8", ""),
+    ],
+)
+def test_shares_of_a_site_that_left_are_those_of_the_simulator(algorithm, options, more, places, tmp_path):
+    asked = study(algorithm, options, more)
+    approve(places, asked)
+    run = conduct(places, asked, tmp_path / "hub")
+    active = np.ones((10, 4), bool)
+    active[3:, SITES.index("elm")] = False
+
+    def watch(line):
+        if line["round"] == 3:
+            read_policy(places["elm"]).withdraw(asked.hash)
+
+    run.whole(watch)
+    history = simulated(asked, tables(places), active)
+    mean = row_for(history.shares, SITES.index("cedar"), history.per_silo).mean(axis=0)
+    [place] = (places["cedar"] / "state").glob(f"{asked.hash[:16]}-*")
+    told = Chronicle.heard(json.loads((place / "chronicle.json").read_text()))
+    assert told.shares == pytest.approx(dict(zip(SITES, mean / mean.sum(), strict=True)), rel=1e-5)
+    assert set(told.weights["elm"][3:]) == {0.0}
+    assert load_model(place / "model").manifest["weights"] == pytest.approx(told.shares)
 
 
 def test_metrics_that_are_not_allowed_stay(places, tmp_path):
@@ -498,7 +528,9 @@ def test_progress_tells_who_takes_part_who_refuses_and_every_round(places, tmp_p
     assert "taking part: ash (45 rows), birch (45 rows), cedar (45 rows)" in shown
     assert "  elm does not: 10 rounds are more than the 5 that this site allows" in shown
     first = next(line for line in read_journal(run.folder) if line["event"] == "round")
-    weights = ", ".join(f"{name} {w:.2g}" for name, w in zip(SITES, first["weights"][0], strict=True))
+    raw = first["weights"][0]
+    assert raw[SITES.index("elm")] == 0
+    weights = ", ".join(f"{name} {w / sum(raw):.2g}" for name, w in zip(SITES, raw, strict=True))
     losses = ", ".join(f"{name} {first['metrics'][name]['loss']:.4f}" for name in ("ash", "birch", "cedar"))
     told = f"round 1 of 10: ash, birch, cedar answered; weights {weights}; losses {losses}; {first['bytes']:,} bytes"
     assert any(line.startswith(told) for line in shown), shown

@@ -79,7 +79,7 @@ def words_of(line: dict[str, Any], sites: tuple[str, ...], rounds: int) -> list[
     """One event, in words.
 
     >>> facts = {"metrics": {"a": {"loss": 0.5}}, "bytes": 1200, "seconds": 0.02, "errors": {}, "refused": []}
-    >>> line = {"event": "round", "round": 3, "answered": ["a", "b"], "weights": [[0.75, 0.25]], **facts}
+    >>> line = {"event": "round", "round": 3, "answered": ["a", "b"], "weights": [[90, 30]], **facts}
     >>> words_of(line, ("a", "b"), 10)
     ['round 3 of 10: a, b answered; weights a 0.75, b 0.25; losses a 0.5000; 1,200 bytes, 0.02 s']
     """
@@ -105,13 +105,19 @@ def round_in_words(line: dict[str, Any], sites: tuple[str, ...], rounds: int) ->
     parts = [
         f"round {line['round']} of {rounds}: {', '.join(line['answered']) or 'nobody'} answered",
         *([f"abandoned: {line['why']}"] if line["event"] == "abandoned" else []),
-        *([f"weights {listed(zip(sites, weights[0], strict=True), '.2g')}"] if len(weights) == 1 else []),
+        *([f"weights {listed(zip(sites, shares_of(weights[0]), strict=True), '.2g')}"] if len(weights) == 1 else []),
         *([f"losses {listed(losses.items(), '.4f')}"] if losses else []),
         f"{line['bytes']:,} bytes, {line['seconds']:.2f} s",
     ]
     wrong = [f"  {site}: {why}" for site, why in line["errors"].items()]
     wrong += [f"  a message of {e['site']} was refused ({e['why']}): {e['said']}" for e in line["refused"]]
     return ["; ".join(parts), *wrong]
+
+
+def shares_of(weights: list[float]) -> list[float]:
+    """Weights as shares of their sum."""
+    total = sum(weights)
+    return [weight / total if total > 0 else 0.0 for weight in weights]
 
 
 def listed(values: Iterable[tuple[str, float]], digits: str) -> str:

@@ -205,7 +205,7 @@ class Hub:
         )
         counted = {name: held.round if name in replies else held.counted.get(name, 0) for name in names}
         after = Held(inbox, mix, held.round + 1, counted)
-        weights = weights_of(mixed)
+        weights = weights_of(mixed, here)
         line = self.journal.line("round", round=held.round, hash=after.digest, weights=weights, **facts)
         self.journal.save(after, line)
         self.held = after
@@ -237,8 +237,15 @@ class Hub:
                                  **self.told(replies, errors, refused, began))  # fmt: skip
 
 
-def weights_of(mixed: Mixed) -> list[list[float]] | None:
-    """The raw weights [r, n] as the rule gave them, rounded for reading."""
+def weights_of(mixed: Mixed, here: np.ndarray) -> list[list[float]] | None:
+    """The raw weights [r, n] as the rule gave them, rounded for reading; 0 for who was not `here` [n].
+
+    >>> import numpy as np
+    >>> weights_of(Mixed(None, np.array([135.0]), np.array([[90.0, 60.0, 45.0]])), np.array([True, False, True]))
+    [[90.0, 0.0, 45.0]]
+    """
     if mixed.weights is None:
         return None
-    return [[float(f"{value:.6g}") for value in row] for row in np.asarray(mixed.weights, float)]
+    some = (np.asarray(mixed.mass) > 0)[:, None]
+    counted = np.where(here & some, np.asarray(mixed.weights, float), 0)
+    return [[float(f"{value:.6g}") for value in row] for row in counted]
