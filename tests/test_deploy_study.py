@@ -102,7 +102,7 @@ def test_a_site_in_too_small_a_company_leaves_and_so_may_the_next(places, tmp_pa
         file = places[name] / "site.toml"
         file.write_text(file.read_text() + policy)
     run = conduct(places, asked, tmp_path / "hub")
-    with pytest.raises(Refusal, match="ash: 1 other site take part, and this site wants 2 at least"):
+    with pytest.raises(Refusal, match="ash: 1 other site takes part, and this site wants 2 at least"):
         run.whole()
 
 
@@ -241,7 +241,7 @@ def test_what_goes_wrong_at_a_site_is_told_in_few_words_and_no_cell_leaves(place
     text = (tmp_path / "hub" / "journal.jsonl").read_text() + (tmp_path / "hub" / "opening.json").read_text()
     assert "secret-cell-17" not in text
     assert str(tmp_path) not in text
-    assert "an error of its own; its log says more" in text
+    assert "a column of its table does not hold what it should" in text
 
 
 def test_only_names_kinds_counts_and_sums_cross_before_round_one(places, tmp_path):

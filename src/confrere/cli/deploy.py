@@ -94,8 +94,16 @@ def words_of(line: dict[str, Any], sites: tuple[str, ...], rounds: int) -> list[
 
 
 def refusals(line: dict[str, Any], words: str) -> list[str]:
-    """Who takes no part, and why."""
-    return [words.format(site=site, why="; ".join(why)) for site, why in line["refuses"].items()]
+    """Who takes no part, and why; a name with a blank is no site's, but stands for all tables.
+
+    >>> refusals({"refuses": {"the tables": ["one class"], "north": ["busy"]}}, "{site} does not: {why}")
+    ['the tables do not go together: one class', 'north does not: busy']
+    """
+    together = "{site} do not go together: {why}"
+    return [
+        (together if " " in site else words).format(site=site, why="; ".join(why))
+        for site, why in line["refuses"].items()
+    ]
 
 
 def round_in_words(line: dict[str, Any], sites: tuple[str, ...], rounds: int) -> list[str]:

@@ -20,14 +20,14 @@ from confrere.deploy.desk import NOT_BEGUN, OPENING_BYTES
 from confrere.deploy.exchange import Errors, Exchange, Replies, may_pass
 from confrere.deploy.hub import Absence, Hub, Stop, never
 from confrere.deploy.journal import STATE, Journal, Line
-from confrere.deploy.opening import Opening, common_encoding, common_plan, heard, said
+from confrere.deploy.opening import Apart, Opening, common_encoding, common_plan, heard, said
 from confrere.deploy.study import Deployed
 from confrere.deploy.troubles import apart, in_its_words, words_of
 from confrere.deploy.wire import Header, Refused, pack, unpack
 from confrere.disk import write_whole
 
 RUN, STUDY = "run.json", "study.toml"
-TOGETHER = "tables"  # who refuses a study if it is no single site, but that tables do not go together
+TOGETHER = "the tables"  # what refuses a study in place of a site (whose name has no blank): they do not go together
 ASK_AGAIN = 10.0  # seconds between two invitations of sites that are not there yet
 FIRST_WORDS = 60.0  # seconds that a site has at least to read its table and to make ready, however short rounds are
 MOST_ROWS = 2**31 - 1  # what the mixer counts with
@@ -77,7 +77,8 @@ class Conduct:
         try:
             return self.negotiated()
         except ValueError as problem:
-            self.journal.note("refused", refuses={TOGETHER: [str(problem)]}, sites={})
+            refuses = problem.refuses if isinstance(problem, Apart) else {TOGETHER: [str(problem)]}
+            self.journal.note("refused", refuses=refuses, sites={})
             raise Refusal(str(problem)) from problem
 
     def check_company(self, there: set[str], refuses: Mapping[str, list[str]]) -> None:

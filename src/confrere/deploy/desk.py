@@ -1,6 +1,7 @@
 """A site's reception: every request of the hub comes here, and nothing leaves but what is said here.
 
-What goes wrong is told to the hub in a few fixed words; the details, which may name rows or paths, stay in the log.
+What goes wrong is told to the hub in a few fixed words; the details, which may name rows or paths, stay at the site: in
+its log, and in its `logbook` for its operator.
 """
 
 import hashlib
@@ -17,10 +18,11 @@ from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.survey import Plan
 from confrere.deploy.exchange import DISK
 from confrere.deploy.finished import keep_model
+from confrere.deploy.logbook import note_trouble, on_one_line
 from confrere.deploy.measures import measures
 from confrere.deploy.opening import Opening, heard, said
-from confrere.deploy.policy import Policy, company, objections, read_policy
-from confrere.deploy.rows import OwnRows
+from confrere.deploy.policy import POLICY, Policy, company, objections, read_policy
+from confrere.deploy.rows import Mistake, OwnRows
 from confrere.deploy.site import Site, own_block
 from confrere.deploy.store import Store
 from confrere.deploy.study import Deployed, study_of
@@ -51,22 +53,35 @@ class Desk:
         """The reply to any request: an answer, or what went wrong in a few words."""
         header = Header("", "", "", 0, "", 0)
         try:
-            policy = read_policy(self.folder)
-            header = read_header(request) if isinstance(request, bytes) else header
+            header = read_header(request)
+            policy = self.policy()
             with self.lock:
                 reply = self.handled(policy, header, request)
                 return self.counted(policy, header, request, reply)
         except Refused as problem:
             return complaint(header, problem.why, str(problem))
-        except FileNotFoundError:
-            log.exception("a file is gone")
-            return complaint(header, "trouble", "a file that it needs is gone; its log says which")
+        except Mistake as problem:
+            return self.trouble(header, str(problem), problem.truth)
+        except FileNotFoundError as problem:
+            return self.trouble(header, "a file that it needs is gone; its log says which", on_one_line(problem))
         except OSError as problem:
-            log.exception("a file cannot be used")
-            return complaint(header, "trouble", f"{DISK}: {problem.strerror}")
-        except Exception:
+            return self.trouble(header, f"{DISK}: {problem.strerror}", on_one_line(problem))
+        except Exception as problem:
             log.exception("an error")
-            return complaint(header, "trouble", "an error of its own; its log says more")
+            return self.trouble(header, "an error of its own; its log says more", on_one_line(problem))
+
+    def policy(self) -> Policy:
+        """What the site allows, as its file says now."""
+        try:
+            return read_policy(self.folder)
+        except ValueError as problem:
+            raise Mistake(f"its {POLICY} has a mistake", self.folder / POLICY) from problem
+
+    def trouble(self, header: Header, told: str, truth: str) -> bytes:
+        """Something is wrong here: tell the hub in a few words, and the operator what is true, on one line."""
+        log.error("the hub was told: %s. What is true: %s", told, truth)
+        note_trouble(self.folder, header.study, told, truth)
+        return complaint(header, "trouble", told)
 
     def handled(self, policy: Policy, header: Header, request: bytes) -> bytes:
         """The answer to a request that can be read."""
@@ -122,11 +137,7 @@ class Desk:
         if header.study not in policy.approved():
             raise Refused("not expected", WITHDRAWN)
         plan = heard(Plan, header.facts.get("plan"))
-        try:
-            classes = rows.classes(plan)
-        except ValueError as problem:
-            log.exception("the columns do not agree")
-            raise Refused("not expected", "its columns do not agree with the others'; its log says which") from problem
+        classes = rows.classes(plan)
         everything, training = rows.summaries(plan)
         return {
             "classes": None if classes is None else said(Classes, classes), "layout": said(Layout, rows.layout(plan)),

@@ -10,6 +10,7 @@ what was agreed, so that a run that goes on later has the same features, and a s
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from confrere.data.intake.layout import common_layout, without_constants
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.options import Options, make_options
 from confrere.data.intake.summary import combine
-from confrere.data.intake.survey import Plan, agree, common_classes
+from confrere.data.intake.survey import Disagreement, Plan, agree, common_classes
 from confrere.deploy.agreed import Agreed
 from confrere.deploy.study import Deployed
 from confrere.deploy.wire import Refused
@@ -43,6 +44,20 @@ def heard(kind: type[T], plain: Any) -> T:
         return TypeAdapter(kind).validate_json(json.dumps(plain))
     except (ValidationError, ValueError) as problem:
         raise Refused("unreadable", f"it is no {kind.__name__}") from problem
+
+
+class Apart(ValueError):
+    """Sites recorded a column differently; `refuses` says to whom of them what."""
+
+    def __init__(self, column: str, kinds: Mapping[str, str]):
+        usual = Counter(kinds.values()).most_common(1)[0][0]
+        others = ", ".join(sorted(site for site, kind in kinds.items() if kind == usual))
+        settled = "record it alike, or name it in categorical, numeric or drop of [data] in the study's file"
+        self.refuses = {
+            site: [f"its column {column!r} is {kind}, but {usual} at {others}: {settled}"]
+            for site, kind in sorted(kinds.items()) if kind != usual
+        }  # fmt: skip
+        super().__init__("; ".join(f"{site}: {words}" for site, [words] in self.refuses.items()))
 
 
 @dataclass
@@ -98,7 +113,12 @@ def hub_options(study: Deployed) -> Options:
 
 def common_plan(surveys: Sequence[Survey], study: Deployed) -> Plan:
     """Which columns become features, from what sites said."""
-    return agree(sorted(surveys, key=lambda message: message.silo), hub_options(study))
+    try:
+        return agree(sorted(surveys, key=lambda message: message.silo), hub_options(study))
+    except Disagreement as problem:
+        column = problem.column
+        kinds = {message.silo: message.kinds.get(column, "empty") for message in surveys}
+        raise Apart(column, {site: kind for site, kind in kinds.items() if kind != "empty"}) from problem
 
 
 def common_encoding(

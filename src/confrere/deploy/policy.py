@@ -158,8 +158,9 @@ def company(policy: Policy, rows: int, sizes: Mapping[str, int]) -> list[str]:
     others = {name: size for name, size in sizes.items() if name != policy.name and size > 0}
     found: list[str] = []
     if len(others) < allowed.min_others:
+        takes = "takes" if len(others) == 1 else "take"
         found.append(
-            f"{plural(len(others), 'other site')} take part, and this site wants {allowed.min_others} at least"
+            f"{plural(len(others), 'other site')} {takes} part, and this site wants {allowed.min_others} at least"
         )
     dilution = sum(others.values()) / max(1, sum(others.values()) + rows)
     if dilution < allowed.min_dilution:

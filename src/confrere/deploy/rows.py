@@ -9,11 +9,14 @@ are), and where fewer than `min_level` rows make the difference, what is said of
 The simulator's columns and scales follow from it as from sums of all rows (`opening.common_encoding`).
 """
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from confrere.data.choose import options_of, with_derived
 from confrere.data.intake.encoding import Encoding
@@ -21,12 +24,39 @@ from confrere.data.intake.layout import lay_out, often_known, own_columns
 from confrere.data.intake.load import settle
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.options import Options
-from confrere.data.intake.read import reading
+from confrere.data.intake.read import NoRows, Reading, reading
 from confrere.data.intake.summary import own_lines, statistics, summarise
 from confrere.data.intake.survey import Plan, check_kinds, class_names, survey
 from confrere.data.intake.tidy import Raw, Table, Tidied, tidy
 from confrere.data.silo import PARTS, Silo
+from confrere.deploy.logbook import on_one_line
 from confrere.deploy.study import Deployed
+
+UNREADABLE, EMPTY, GONE = (
+    "its table cannot be read", "its table has no rows", "its table is not where its site.toml says",
+)  # fmt: skip
+NO_LABEL = "its table has no column that the study calls its label"
+UNTIDY = "a column of its table does not hold what it should"
+NOT_MADE = "a column that the study makes from others cannot be made from its table"
+OTHER_KIND = "a column that few of its rows know is of another kind than at the others"
+NO_CLASSES = "its label has too many values to be classes"
+NEW_CLASS = "its label has a class that was not agreed on before round 1"
+TOO_LARGE = "numbers in its table are too large to be added up"
+TROUBLES = pl.exceptions.PolarsError, ValueError, TypeError, OSError
+
+
+class Mistake(ValueError):
+    """Something is wrong with a file of the site's: a few words that the hub may hear, caused by what is true."""
+
+    def __init__(self, words: str, file: Path):
+        super().__init__(words)
+        self.file = file
+
+    @property
+    def truth(self) -> str:
+        """What is true, on one line; it names the file."""
+        said = on_one_line(self.__cause__ or self)
+        return said if str(self.file) in said else f"{self.file}: {said}"
 
 
 class OwnRows:
@@ -35,12 +65,34 @@ class OwnRows:
     def __init__(self, study: Deployed, name: str, path: Path):
         self.study, self.name, self.path = study, name, path
 
+    @contextlib.contextmanager
+    def told_as(self, words: str) -> Iterator[None]:
+        """Whatever is wrong with the table in here is told in these words."""
+        try:
+            yield
+        except Mistake:
+            raise
+        except TROUBLES as problem:
+            raise Mistake(words, self.path) from problem
+
     @cached_property
     def raw(self) -> Raw:
         """The table as it is on the disk, with derived columns."""
-        frame, commas = reading(self.path)
+        frame, commas = self.table()
         raw = Raw(self.name, frame, np.arange(frame.height), commas)
-        return with_derived(raw, self.study.choice(str(self.path)), self.study.names)
+        with self.told_as(NOT_MADE):
+            return with_derived(raw, self.study.choice(str(self.path)), self.study.names)
+
+    def table(self) -> Reading:
+        """The table as it is on the disk."""
+        try:
+            return reading(self.path)
+        except NoRows as problem:
+            raise Mistake(EMPTY, self.path) from problem
+        except FileNotFoundError as problem:
+            raise Mistake(GONE, self.path) from problem
+        except TROUBLES as problem:
+            raise Mistake(UNREADABLE, self.path) from problem
 
     @cached_property
     def options(self) -> Options:
@@ -56,7 +108,8 @@ class OwnRows:
     @cached_property
     def tidied(self) -> Tidied:
         """The table, tidied."""
-        return tidy(self.raw, self.options)[0]
+        with self.told_as(UNTIDY if self.study.said.data.label in self.raw.frame.columns else NO_LABEL):
+            return tidy(self.raw, self.options)[0]
 
     def survey(self) -> Survey:
         """The first message: which columns there are."""
@@ -64,8 +117,10 @@ class OwnRows:
 
     def classes(self, plan: Plan) -> Classes | None:
         """The second: the names of the classes, if the label has some."""
-        check_kinds(self.tidied, plan)
-        return class_names(self.tidied, self.options) if plan.classes else None
+        with self.told_as(OTHER_KIND):
+            check_kinds(self.tidied, plan)
+        with self.told_as(NO_CLASSES):
+            return class_names(self.tidied, self.options) if plan.classes else None
 
     def layout(self, plan: Plan) -> Layout:
         """The third: levels and gaps."""
@@ -87,13 +142,15 @@ class OwnRows:
 
     def summary(self, plan: Plan) -> Summary:
         """What the encoding rests on, of the training rows."""
-        return summarise(self.table_without_labels, plan, self.part == 0, self.options)
+        with self.told_as(TOO_LARGE):
+            return summarise(self.table_without_labels, plan, self.part == 0, self.options)
 
     def varies(self, plan: Plan) -> dict[str, bool]:
         """Whether a numeric column that enough rows know has different values."""
         table = self.table_without_labels
         names = often_known(table.columns, own_columns(table, plan, "numeric"), self.options.min_level)
-        whole, training = (statistics(table, names, rows).squares > 0 for rows in (self.part >= 0, self.part == 0))
+        with self.told_as(TOO_LARGE):
+            whole, training = (statistics(table, names, rows).squares > 0 for rows in (self.part >= 0, self.part == 0))
         few = np.array([self.too_few_know_apart(name) for name in names], bool)
         return dict(zip(names, np.where(few, training, whole).tolist(), strict=True))
 
@@ -113,7 +170,8 @@ class OwnRows:
 
     def encoded(self, plan: Plan, encoding: Encoding) -> Silo:
         """The rows as features."""
-        table = settle(self.tidied, encoding.label_names)
+        with self.told_as(NEW_CLASS):
+            table = settle(self.tidied, encoding.label_names)
         whole = self.own_encoding(plan, encoding)
         return Silo(self.name, whole.rows(table.columns, len(table), self.name), table.y, self.part)
 

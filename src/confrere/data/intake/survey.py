@@ -105,11 +105,20 @@ def check_kinds(tidied: Tidied, plan: Plan) -> None:
             raise disagreement(name, f"{plan.columns[name]} in the other silos", f"{kind} in silo {tidied.name!r}")
 
 
-def disagreement(name: str, one: str, other: str) -> ValueError:
+class Disagreement(ValueError):
+    """A column that silos recorded differently."""
+
+    def __init__(self, column: str, said: str):
+        super().__init__(said)
+        self.column = column
+
+
+def disagreement(name: str, one: str, other: str) -> Disagreement:
     """The error about a column that silos recorded differently."""
-    return ValueError(
+    return Disagreement(
+        name,
         f"column {name!r} is {one}, but {other}: record it alike, or name it in categorical, numeric or drop "
-        f"({on_command_line('categorical', name)}, {on_command_line('drop', name)})"
+        f"({on_command_line('categorical', name)}, {on_command_line('drop', name)})",
     )
 
 
