@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import errno
+import json
 import os
 import random
 import subprocess
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 
 import confrere as cf
-from confrere.deploy import desk as desks
 from confrere.deploy import journal as journals
 from confrere.deploy import store as stores
+from confrere.deploy import tally as tallies
 from confrere.deploy.conduct import Refusal
 from confrere.deploy.desk import Desk
 from confrere.deploy.engine.supervisor import AGAIN, GATHERED, SETTLED, Patience, Supervisor
@@ -160,10 +161,10 @@ def test_bytes_are_still_counted_after_a_full_disk_and_after_a_power_cut(places,
         lines.append(line)
         monkeypatch.undo()
         if line["round"] == 3:
-            monkeypatch.setattr(desks, "write_whole", full_disk)
+            monkeypatch.setattr(tallies, "write_whole", full_disk)
         if line["round"] == 6:
-            [file] = (places["elm"] / "state").glob(f"*/{desks.TRAFFIC}")
-            assert int(file.read_text()) > 1000
+            [file] = (places["elm"] / "state").glob("tally-*.json")
+            assert json.loads(file.read_text())["bytes"] > 1000
             file.write_text("")
 
     run.whole(watch)

@@ -132,7 +132,7 @@ def test_no_more_bytes_leave_than_the_site_allows(places, tmp_path):
     run.whole()
     rounds = [line for line in run.journal.lines() if line["event"] == "round"]
     assert "elm" in rounds[0]["answered"]
-    assert rounds[-1]["errors"]["elm"] == "the bytes of this run are more than this site allows"
+    assert rounds[-1]["errors"]["elm"] == "the bytes of this study are more than this site allows"
 
 
 @pytest.mark.parametrize(

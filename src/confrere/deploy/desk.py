@@ -26,14 +26,13 @@ from confrere.deploy.rows import Mistake, OwnRows
 from confrere.deploy.site import Site, own_block
 from confrere.deploy.store import Store
 from confrere.deploy.study import Deployed, study_of
+from confrere.deploy.tally import keep_tally, tally_of
 from confrere.deploy.wire import HEADER_BYTES, Header, Refused, pack, read_header, unpack
-from confrere.disk import write_whole
 
 NOT_BEGUN = "not begun"
 WITHDRAWN = "its operator has withdrawn the approval"
 OPENING_BYTES = HEADER_BYTES + 8  # messages before round 1 are all header
 MOST_WORDS = 300  # characters of what a site says of its troubles, and of one objection
-TRAFFIC = "traffic.json"
 log = logging.getLogger("confrere.site")
 
 
@@ -96,16 +95,13 @@ class Desk:
         return pack(answering(header, policy.name, steps[header.kind](policy, header)))
 
     def counted(self, policy: Policy, header: Header, request: bytes, reply: bytes) -> bytes:
-        """The reply, if the bytes of this run are still within what the site allows."""
+        """The reply, if what was answered for this study is still within what the site allows."""
         if self.site is None:
             return reply
-        path = self.site.store.place / TRAFFIC
-        known = path.read_text() if path.is_file() else ""
-        total = int(known or 0) + len(request) + len(reply)
-        if total > policy.said.policy.max_bytes:
-            raise Refused("not expected", "the bytes of this run are more than this site allows")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, str(total), synced=False)
+        study = self.site.store.study
+        tally = tally_of(policy, study).after(header, len(request) + len(reply))
+        tally.check(header, policy)
+        keep_tally(policy, study, tally)
         return reply
 
     def propose(self, policy: Policy, header: Header) -> dict[str, Any]:
@@ -172,6 +168,7 @@ class Desk:
             raise Refused("not expected", f"round {header.round} is beyond what this site allows")
         if header.study not in policy.approved():
             raise Refused("not expected", WITHDRAWN)
+        tally_of(policy, header.study).after(header, len(request)).check(header, policy)  # before any work is done
         reply = self.site.answer(request)
         if header.kind == "final":
             self.keep(self.site.model, header.facts)
