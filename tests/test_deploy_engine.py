@@ -17,6 +17,7 @@ from tests.hospitals import SITES, study, tables
 if importlib.util.find_spec("nvflare") is None and not in_ci():
     pytest.skip("NVIDIA FLARE is not installed (confrere[deploy])", allow_module_level=True)
 
+from confrere.deploy.engine import processes
 from confrere.deploy.engine.job import CONTROLLER, EXECUTOR, write_job
 from confrere.deploy.engine.kits import (
     KitError,
@@ -298,6 +299,25 @@ def test_a_site_goes_by_the_organisation_that_its_certificate_names(federation):
         kit = kit_of(place / "kit", name)
         assert organisation_of(kit) == f"{name}_clinic"
         assert f"org={name}_clinic" in client(kit, place, organisation_of(kit)).command
+
+
+def test_the_engine_puts_no_message_together_that_is_larger_than_ours_may_be(tmp_path, monkeypatch):
+    from nvflare.fuel.f3.stream_cell import StreamCell  # noqa: F401, for its modules import each other
+    from nvflare.fuel.f3.streaming.blob_streamer import BlobHandler, BlobTask
+    from nvflare.fuel.f3.streaming.stream_types import Stream, StreamError, StreamFuture
+    from nvflare.fuel.utils.config_service import ConfigService
+
+    class Huge(Stream):
+        def read(self, chunk_size):
+            raise AssertionError("nothing of it is read")
+
+    monkeypatch.setattr(ConfigService, "_var_values", {})  # it remembers what it was asked before
+    for name, value in processes.environment(processes.SITE, tmp_path).items():
+        monkeypatch.setenv(name, value)
+    limit = BlobHandler(print).max_blob_size
+    assert limit == 512 << 20 > 6 * 8 * 10_000_000
+    with pytest.raises(StreamError, match="exceeds configured limit"):
+        BlobTask(StreamFuture(1), Huge(limit + 1), limit)
 
 
 def test_private_keys_stay_with_their_owners(federation):

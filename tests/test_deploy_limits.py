@@ -1,12 +1,17 @@
 """What a site allows binds a hub that wants more: rounds, repeats, runs and bytes of a study."""
 
+import logging
+import os
+
 import jax
 import pytest
 
+from confrere.deploy import desk as desks
 from confrere.deploy.desk import Desk
 from confrere.deploy.hub import Hub
 from confrere.deploy.policy import read_policy
 from confrere.deploy.tally import REPEATS, tally_of
+from confrere.deploy.tidying import JOB, keep_newest
 from tests.hospitals import approve, conduct, make_sites, study
 
 
@@ -126,3 +131,28 @@ def test_more_is_answered_as_soon_as_the_operator_allows_more(places, tmp_path):
     file = places["elm"] / "site.toml"
     file.write_text(file.read_text().replace("max_bytes = 1\n", ""))
     assert answer_of_elm(hub)[0] == "answered"
+
+
+def test_of_many_runs_the_newest_are_kept_and_the_one_that_runs(places, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(desks, "RUNS", 2)
+    asked = study()
+    approve(places, asked)
+    state = places["elm"] / "state"
+    for number in range(4):
+        conduct(places, asked, tmp_path / f"hub-{number}").whole()
+    with caplog.at_level(logging.INFO, logger="confrere.site"):
+        first = conduct(places, asked, tmp_path / "hub-0")
+        first.whole()
+    runs = [folder.name for folder in state.iterdir() if folder.is_dir()]
+    assert len(runs) == 2
+    assert f"{asked.hash[:16]}-{first.run}" in runs
+    assert (state / f"tally-{asked.hash[:16]}.json").is_file()
+
+
+def test_of_many_jobs_the_newest_are_kept_and_nothing_else_is_touched(tmp_path):
+    jobs = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(8)]
+    for number, name in enumerate(["startup", "local", "transfer", *jobs]):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (number, number))
+    assert keep_newest(tmp_path, JOB, 5, in_use=jobs[0]) == jobs[1:3]
+    assert {path.name for path in tmp_path.iterdir()} == {"startup", "local", "transfer", jobs[0], *jobs[3:]}

@@ -27,6 +27,7 @@ from confrere.deploy.site import Site, own_block
 from confrere.deploy.store import Store
 from confrere.deploy.study import Deployed, study_of
 from confrere.deploy.tally import keep_tally, tally_of
+from confrere.deploy.tidying import RUN, RUNS, keep_newest
 from confrere.deploy.wire import HEADER_BYTES, Header, Refused, pack, read_header, unpack
 
 NOT_BEGUN = "not begun"
@@ -155,6 +156,8 @@ class Desk:
         place, classes = agreed.names.index(policy.name), opening.encoding.label_names is not None
         own = own_block(*silo.rows("train"), place, classes)
         store = Store(policy.state, study.hash, header.run, policy.name)
+        store.place.mkdir(parents=True, exist_ok=True)
+        keep_newest(policy.state, RUN, RUNS, in_use=store.place.name)
         measure = measures(policy, agreed.static.model, own, silo.rows("test"))
         self.site = Site(policy.name, agreed, own, store, measure)
         self.keep = lambda model, facts: keep_model(store.place, study, opening, rows, silo, model, facts)

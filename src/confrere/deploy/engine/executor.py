@@ -6,7 +6,7 @@ from typing import Any
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
-from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_constant import FLContextKey, ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
@@ -14,6 +14,7 @@ from nvflare.apis.signal import Signal
 from confrere.deploy.engine import SITE
 from confrere.deploy.engine.controller import CONTENT, HELLO, TOPIC
 from confrere.deploy.engine.orphans import end_with_parent
+from confrere.deploy.tidying import JOB, JOBS, keep_newest
 
 
 class SiteExecutor(Executor):
@@ -26,6 +27,7 @@ class SiteExecutor(Executor):
         from confrere.deploy.desk import Desk
 
         end_with_parent()
+        tidy_up(fl_ctx)
         desk = Desk(Path(os.environ[SITE]))
 
         def answer(topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
@@ -40,3 +42,10 @@ class SiteExecutor(Executor):
     def execute(self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:
         """There are no tasks."""
         return make_reply(ReturnCode.TASK_UNKNOWN)
+
+
+def tidy_up(fl_ctx: FLContext) -> None:
+    """Remove what old jobs left in the site's start-up folder; this one's stays."""
+    job = str(fl_ctx.get_job_id())
+    workspace: Any = fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT)
+    keep_newest(Path(workspace.get_root_dir()), JOB, JOBS, in_use=job)

@@ -14,6 +14,9 @@ PAUSE = 1.0  # seconds before a process that ended is started again
 # FLARE keeps every reply that came, and a thread with it, for as long as its sender may send it again: 65 s by default,
 # which is thousands of threads where rounds are quick, and gigabytes where models are large.
 RESENDING = {"NVFLARE_STREAMING_RETRY_TIMEOUT": "10", "NVFLARE_STREAMING_RETRY_WAIT": "2"}  # seconds
+# FLARE puts whatever comes together, up to 4 GiB, before we see it. Six messages of 10 million numbers of 64 bits fit
+# into this; more must be allowed by the same variable at the hub and at sites.
+LARGEST = {"NVFLARE_STREAMING_MAX_BLOB_SIZE": str(512 << 20)}  # bytes
 MODULES = {
     "server": "nvflare.private.fed.app.server.server_train", "client": "nvflare.private.fed.app.client.client_train"
 }  # fmt: skip
@@ -81,4 +84,4 @@ def environment(name: str, folder: Path) -> dict[str, str]:
     """What job processes are told: the folder of this hub or site."""
     (folder / "cache").mkdir(exist_ok=True)
     cache = {"JAX_COMPILATION_CACHE_DIR": str(folder / "cache"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    return {"MALLOC_ARENA_MAX": "4", **RESENDING, **cache, **os.environ, name: str(folder.resolve())}
+    return {"MALLOC_ARENA_MAX": "4", **RESENDING, **LARGEST, **cache, **os.environ, name: str(folder.resolve())}
