@@ -82,7 +82,7 @@ def test_a_site_that_shares_no_sums_takes_part_with_scales_of_its_own(tmp_path):
 def test_company_is_counted_and_diluted(tmp_path):
     own = site(tmp_path, "min_others = 2\nmin_dilution = 0.5")
     assert company(own, 100, {"ash": 100, "birch": 60, "cedar": 60}) == []
-    assert "1 other site" in company(own, 100, {"ash": 100, "birch": 600})[0]
+    assert "1 other site takes part" in company(own, 100, {"ash": 100, "birch": 600})[0]
     assert "38% of all rows" in company(own, 100, {"ash": 100, "birch": 30, "cedar": 31})[0]
     assert len(company(own, 100, {})) == 2
 
@@ -116,6 +116,9 @@ def test_a_policy_with_a_mistake_is_refused_with_its_line(policy, said, tmp_path
         (('"ash", ', '"../ash", '), "line 7: study.sites"),
         (('"ash", ', '"birch", '), "line 7: study.sites: birch is named twice"),
         (('"fedavg"', '"weight_erosion"'), "weight_erosion makes a model for one site: say user"),
+        (("rounds = 20", "rounds = 20\n[terms]\ngoal = 4"), "line 12: terms.goal: 4 answers cannot come from 3 sites"),
+        (("rounds = 20", "rounds = 20\nhidden = [8]"), "line 11: study.hidden: a linear model has no hidden layers"),
+        (("rounds = 20", "rounds = 20\nnorm = true"), "line 11: study.norm: a linear model has no hidden layers"),
         (("rounds = 20", 'rounds = 20\nuser = "ash"'), "fedavg makes a model for every site: leave user out"),
         (
             ("rounds = 20", 'rounds = 20\ncompress = "zip"'),

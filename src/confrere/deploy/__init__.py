@@ -14,7 +14,8 @@ opening   before round 1: columns, levels and sums become one encoding for all
 desk      a site's reception: nothing leaves but what is said there
 measures  evaluation at the site; finished: its model stays there
 conduct   a study at the hub from the first question to the last
-troubles  what sites say of theirs, as the hub reads it
+troubles  what sites say of theirs, as the hub reads it; logbook: what is true of them, for the site's operator
+tally     what a site has answered for a study, over all its runs; tidying: old folders are removed
 stations  the hub's folder, and the studies that were asked for
 revoked   sites that the hub shuts out
 chronicle what a site is told of the rounds behind its finished model; report: the page that is made from it there

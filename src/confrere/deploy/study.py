@@ -23,6 +23,7 @@ from confrere.data.intake.options import did_you_mean
 from confrere.deploy.agreed import Agreed
 from confrere.deploy.hub import Terms
 from confrere.models import Model
+from confrere.plural import plural
 from confrere.prior import resolved
 from confrere.recipe import Recipe
 from confrere.runs.config import ColumnsPart, Count, Part, parsed, told_with_line, validated
@@ -195,6 +196,16 @@ class Deployed(NamedTuple):
         return agreed
 
 
+def check_fit(said: StudyFile) -> None:
+    """Refuse what would mean nothing beside the rest."""
+    goal, sites, part = said.terms.goal, len(said.study.sites), said.study
+    if goal is not None and goal > sites:
+        raise WrongField(("terms", "goal"), f"{goal} answers cannot come from {plural(sites, 'site')}")
+    if part.model == "linear":
+        for name in sorted({"hidden", "norm"} & part.model_fields_set):
+            raise WrongField(("study", name), 'a linear model has no hidden layers: leave it out, or say model = "mlp"')
+
+
 def compressed(recipe: Recipe, part: StudyTable, model: Model) -> Recipe:
     """The recipe whose sites send compressed messages; those of some algorithms travel as they are, or not at all."""
     at = ("study", "compress")
@@ -254,5 +265,6 @@ def study_of(content: bytes, file: Path = Path("study.toml")) -> Deployed:
         twice = sorted({name for name in study.names if study.names.count(name) > 1})
         if twice:
             raise WrongField(("study", "sites"), f"{twice[0]} is named twice")
+        check_fit(study.said)
         study.recipe()
     return study
