@@ -1,5 +1,6 @@
 """A site's half of a job: a resident process in which every request goes to the site's desk."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class SiteExecutor(Executor):
 
 
 def tidy_up(fl_ctx: FLContext) -> None:
-    """Remove what old jobs left in the site's start-up folder; this one's stays."""
-    job = str(fl_ctx.get_job_id())
+    """Remove what old jobs left in the site's start-up folder; this one's stays, and starts whatever comes of it."""
     workspace: Any = fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT)
-    keep_newest(Path(workspace.get_root_dir()), JOB, JOBS, in_use=job)
+    with contextlib.suppress(OSError):
+        keep_newest(Path(workspace.get_root_dir()), JOB, JOBS, in_use=str(fl_ctx.get_job_id()))
