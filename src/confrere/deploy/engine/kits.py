@@ -9,6 +9,7 @@ The settings that FLARE reads at a site are written here too: no code of others 
 to the hub, and our own launcher. They are the site's own files, and no job can change them.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,11 @@ from confrere.disk import write_whole
 
 ADMIN = "admin@confrere.org"
 PROFILE = "project_profile.yaml"
+APART = ".unfinished"  # the folder in which something is made
+LONGEST = 64  # characters of a name in a certificate
+HOST_NAME = r"([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+PROJECT_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+ORGANISATION = r"[A-Za-z0-9_]{1,64}"
 ALIVE_SECONDS = 20  # a site from which nothing was heard for so long is gone
 
 
@@ -45,35 +52,94 @@ def flare(folder: Path, *words: object) -> None:
 
 def hub_init(hub: Path, host: str, port: int, project: str = "confrere") -> HubFile:
     """A new hub: its certificate authority, its server's and its administrator's certificates."""
+    check_host(host, port)
+    check_project(project)
     if (hub / HUB_FILE).exists():
-        raise ValueError(f"{hub} holds a hub already")
-    hub.mkdir(parents=True, exist_ok=True)
-    hub.chmod(0o700)
-    (hub / PROFILE).write_text(
+        raise ValueError(f"{hub} holds a hub already: choose another folder, or start it (confrere hub start {hub})")
+    if other := files_in(hub):
+        raise ValueError(f"{hub} holds other files ({', '.join(other[:3])}): choose an empty folder for the hub")
+    with made_apart(hub) as made:
+        fingerprint = certify_hub(made, host, port, project)
+        about = HubFile(project, host, port, fingerprint)
+        settle_hub(made, about, hub)
+        write_whole(made / HUB_FILE, json.dumps(about._asdict(), indent=1))
+        put_into(hub, made, last=HUB_FILE)
+    return about
+
+
+def certify_hub(made: Path, host: str, port: int, project: str) -> str:
+    """The authority and the hub's own certificates; the authority's fingerprint."""
+    (made / PROFILE).write_text(
         f"name: {project}\nscheme: grpc\nconnection_security: mtls\nserver:\n  host: {host}\n"
         f"  fed_learn_port: {port}\n  admin_port: {port}\n",
         encoding="utf-8",
     )
-    flare(hub, "cert", "init", "--profile", PROFILE, "-o", "ca")
-    fingerprint = json.loads((hub / "ca" / "ca.json").read_text(encoding="utf-8"))["rootCA_fingerprint"]
+    flare(made, "cert", "init", "--profile", PROFILE, "-o", "ca")
+    fingerprint = json.loads((made / "ca" / "ca.json").read_text(encoding="utf-8"))["rootCA_fingerprint"]
     for name, kind in ((host, "type: server, org: hub"), (ADMIN, "type: admin, org: hub, role: lead")):
-        request(hub, project, name, kind)
-        approve(hub, hub / name / f"{name}.request.zip")
-        flare(
-            hub,
-            "package",
-            f"{name}/{name}.signed.zip",
-            "--request-dir",
-            name,
-            "--fingerprint",
-            fingerprint,
-            "-w",
-            "kits",
+        request(made, project, name, kind)
+        approve(made, made / name / f"{name}.request.zip")
+        whose = "--request-dir", name, "--fingerprint", fingerprint
+        flare(made, "package", f"{name}/{name}.signed.zip", *whose, "-w", "kits")
+    return fingerprint
+
+
+def check_host(host: str, port: int) -> None:
+    """Refuse what no certificate can bear, before anything is made."""
+    if not (re.fullmatch(HOST_NAME, host) and len(host) <= LONGEST):
+        raise ValueError(f"--host is a name of a machine, as in hub.example.org, or an address, not {host!r}")
+    if not 1 <= port <= 65535:
+        raise ValueError(f"--port is a number from 1 to 65535, not {port}")
+
+
+def check_project(project: str) -> None:
+    """Refuse a project that no certificate can bear."""
+    if not re.fullmatch(PROJECT_NAME, project):
+        raise ValueError(f"a project's name has letters, digits, hyphens, dots and underscores, not {project!r}")
+
+
+def check_names(name: str, organisation: str, project: str) -> None:
+    """Refuse what no certificate of a site can bear, before its key is made."""
+    if not re.fullmatch(SITE_NAME, name):
+        raise ValueError(
+            "a site's name has small letters, digits and hyphens, begins and ends with a letter or digit, and is no "
+            f"longer than 42, not {name!r}"
         )
-    about = HubFile(project, host, port, fingerprint)
-    settle_hub(hub, about)
-    write_whole(hub / HUB_FILE, json.dumps(about._asdict(), indent=1))
-    return about
+    if not re.fullmatch(ORGANISATION, organisation):
+        plain = re.sub(r"\W+", "_", organisation, flags=re.ASCII).strip("_")
+        raise ValueError(
+            f"an organisation's name has letters, digits and underscores, 64 at most, not {organisation!r}"
+            + (f": say --organisation {plain}" if re.fullmatch(ORGANISATION, plain) else "")
+        )
+    check_project(project)
+
+
+def files_in(folder: Path) -> list[str]:
+    """The names in a folder, without what a set-up left that was interrupted."""
+    return sorted(path.name for path in folder.iterdir() if path.name != APART) if folder.is_dir() else []
+
+
+@contextlib.contextmanager
+def made_apart(folder: Path, name: str = APART) -> Iterator[Path]:
+    """A folder inside another in which something is made; what is not finished is gone, or goes the next time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    made = folder / name
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(mode=0o700)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def put_into(folder: Path, made: Path, last: str) -> None:
+    """Give what was made its place; the file that makes it count comes last."""
+    for path in sorted(made.iterdir(), key=lambda path: path.name == last):
+        target = folder / path.name
+        if target.is_dir() and path.is_dir():
+            shutil.rmtree(target)
+        path.rename(target)
 
 
 def request(folder: Path, project: str, name: str, kind: str) -> None:
@@ -89,39 +155,71 @@ def approve(hub: Path, request_zip: Path) -> Path:
 
 
 def hub_approve(hub: Path, request_zip: Path) -> tuple[str, Path]:
-    """Sign a site's request; its name, and the file to send back."""
-    read_hub(hub)
+    """Sign a site's request; its name, and the file to send back. The same request again gives the same file."""
+    project = read_hub(hub).project
     if not request_zip.is_file():
         raise FileNotFoundError(f"there is no file {request_zip}")
-    name = name_in(request_zip)
+    name = name_in(request_zip, project)
     if name in revoked_sites(hub):
         raise KitError(f"{name} was revoked: choose another name, or let it in again (confrere hub revoke --undo)")
-    place = hub / "requests"
-    place.mkdir(exist_ok=True)
-    copy = place / f"{name}.request.zip"  # whatever it was called on its way
-    shutil.copyfile(request_zip, copy)
-    return name, approve(hub, copy)
+    kept, signed = hub / "requests" / f"{name}.request.zip", hub / "requests" / f"{name}.signed.zip"
+    if not signed.is_file():
+        with made_apart(hub / "requests", f".{name}") as made:
+            copy = made / kept.name  # whatever it was called on its way
+            shutil.copyfile(request_zip, copy)
+            done = approve(hub, copy)
+            copy.rename(kept)
+            done.rename(signed)
+    elif kept.read_bytes() != request_zip.read_bytes():
+        raise KitError(
+            f"another request was signed for {name}, and stays: ask the site for a request under a new name "
+            f"(confrere site request {name}-2), and shut the old one out if it is not wanted "
+            f"(confrere hub revoke {hub} {name})"
+        )
+    return name, signed
 
 
-def name_in(request_zip: Path) -> str:
-    """Whose request it is; anything but a site's is refused."""
+def name_in(request_zip: Path, project: str = "confrere") -> str:
+    """Whose request it is; anything but a site's, and what is for another project, is refused."""
     try:
         with zipfile.ZipFile(request_zip) as content:
             asked = json.loads(content.read("request.json"))
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as problem:
+    except (zipfile.BadZipFile, KeyError, ValueError) as problem:
         raise KitError(f"{request_zip} is no request for a certificate") from problem
     name, kind = str(asked.get("name")), str(asked.get("cert_type") or asked.get("kind"))
     if kind not in ("client", "site") or not re.fullmatch(SITE_NAME, name):
         raise KitError(f"{request_zip.name} asks for a certificate of the kind {kind!r} for {name!r}, and is no site's")
+    if asked.get("project") != project:
+        raise KitError(
+            f"{request_zip.name} is for the project {asked.get('project')!r}, and the hub's is {project!r}: at the "
+            f"site, say confrere site request {name} --project {project}"
+        )
     return name
 
 
 def site_request(folder: Path, name: str, organisation: str, project: str) -> Path:
-    """A site's key, which stays in its folder, and the file to send to the hub."""
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    request(folder, project, name, f"type: client, org: {json.dumps(organisation)}")
-    return folder / name / f"{name}.request.zip"
+    """A site's key, which stays in its folder, and the file to send to the hub; the same again if it is there."""
+    check_names(name, organisation, project)
+    found = folder / name / f"{name}.request.zip"
+    if asks_for(found, organisation, project):
+        return found
+    if (folder / "kit").exists():
+        raise ValueError(f"{folder} has a certificate already, made for another request: choose another folder")
+    with made_apart(folder) as made:
+        request(made, project, name, f"type: client, org: {json.dumps(organisation)}")
+        put_into(folder, made, last=name)
+    return found
+
+
+def asks_for(request_zip: Path, organisation: str, project: str) -> bool:
+    """Whether a request that was made before is whole, has its key, and says the same."""
+    key = request_zip.with_name(request_zip.name.replace(".request.zip", ".key"))
+    try:
+        with zipfile.ZipFile(request_zip) as content:
+            asked = json.loads(content.read("request.json"))
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError):
+        return False
+    return key.is_file() and (asked.get("org"), asked.get("project")) == (organisation, project)
 
 
 def site_install(folder: Path, name: str, signed_zip: Path, fingerprint: str) -> Path:
@@ -173,9 +271,9 @@ def settle_site(kit: Path) -> None:
     write_local(kit, settings)
 
 
-def settle_hub(hub: Path, about: HubFile) -> None:
-    """What FLARE may do at the hub, and where it keeps its files."""
-    kit = kit_of(hub / "kits", about.host)
+def settle_hub(made: Path, about: HubFile, hub: Path) -> None:
+    """What FLARE may do at the hub, and where it keeps its files: in the folder that will be the hub's."""
+    kit = kit_of(made / "kits", about.host)
     settings = json.loads((kit / "local" / "resources.json.default").read_text(encoding="utf-8"))
     settings |= {"class_list_enforcement_mode": "enforce", "class_allow_list": [CONTROLLER]}
     settings["servers"][0]["heart_beat_timeout"] = ALIVE_SECONDS
