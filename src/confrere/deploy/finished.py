@@ -4,6 +4,7 @@ model/            the model with its card
 study.toml, opening.json, chronicle.json    what its report is made from, with the site's own rows: see `report`
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,6 +62,13 @@ def keep_model(
               "scale": study.said.data.scale, "min_level": study.said.data.min_level, "overridden": {},
               "derive": study.choice("").formulas(silo.name)}  # fmt: skip
     return save_model(answer, silos, place / MODEL, config, replace=(place / MODEL).exists())
+
+
+def finished_models(state: Path) -> dict[str, Path]:
+    """The finished models at a site by the hashes of their studies; of several runs of one, the newest."""
+    found = [place / STUDY for place in state.glob("*/") if (place / MODEL).is_dir() and (place / STUDY).is_file()]
+    found.sort(key=lambda file: (file.parent / MODEL).stat().st_mtime)
+    return {hashlib.sha256(file.read_bytes()).hexdigest(): file.parent / MODEL for file in found}
 
 
 def left_the_site(study: Deployed, opening: Opening, rows: OwnRows, chronicle: Chronicle) -> list[Shared]:
