@@ -21,6 +21,8 @@ from confrere.plural import plural
 from confrere.runs.config import Count, Part, parsed, validated
 
 POLICY, APPROVED, PROPOSED = "site.toml", "approved.json", "proposed"
+NOT_APPROVED = "its operator has not approved this study"
+MEND_APPROVED = "mend it, or move it away, and approve again what is to run; until then nothing runs here"
 MEASURES = ("loss", *METRICS)  # `loss`: that of the training rows
 
 
@@ -78,9 +80,17 @@ class Policy(NamedTuple):
         return self.folder / self.said.site.state
 
     def approved(self) -> dict[str, Any]:
-        """The hashes of the studies that the operator approved."""
+        """The hashes of the studies that the operator approved, and when."""
         path = self.folder / APPROVED
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if not path.is_file():
+            return {}
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as problem:
+            raise ValueError(f"{path} is broken ({problem}): {MEND_APPROVED}") from problem
+        if not isinstance(found, dict):
+            raise ValueError(f"{path} is broken (it is no table of hashes): {MEND_APPROVED}")
+        return found
 
     def approve(self, study: Deployed) -> None:
         """Allow a study, by its hash."""
@@ -114,7 +124,13 @@ def read_policy(folder: Path) -> Policy:
     file = folder / POLICY
     if not file.is_file():
         raise FileNotFoundError(f"there is no {file}: `confrere site request` makes one")
-    found, text = parsed(file.read_bytes(), file)
+    return parsed_policy(file.read_bytes(), folder)
+
+
+def parsed_policy(content: bytes, folder: Path) -> Policy:
+    """The policy that some bytes say, for the site in a folder."""
+    file = folder / POLICY
+    found, text = parsed(content, file)
     said = validated(SiteFile, found, text, file)
     for what, given, known in (
         ("algorithms", said.policy.algorithms, known_algorithms()),
@@ -128,6 +144,14 @@ def read_policy(folder: Path) -> Policy:
 
 def objections(policy: Policy, study: Deployed) -> list[str]:
     """Why this site does not take part in a study, as far as the study alone tells; empty: it does."""
+    found = limits_against(policy, study)
+    if study.hash not in policy.approved():
+        found.append(f"{NOT_APPROVED}: confrere site approve {study.hash[:12]}")
+    return found
+
+
+def limits_against(policy: Policy, study: Deployed) -> list[str]:
+    """What site.toml has against a study, whether it is approved or not."""
     allowed, part, data = policy.said.policy, study.said.study, study.said.data
     found: list[str] = []
     if allowed.require_privacy:
@@ -147,8 +171,6 @@ def objections(policy: Policy, study: Deployed) -> list[str]:
         )
     if data.scale == "shared" and not allowed.share_sums:
         found.append('this site shares no sums for a common scale: the study must say scale = "silo"')
-    if study.hash not in policy.approved():
-        found.append(f"its operator has not approved this study: confrere site approve {study.hash[:12]}")
     return found
 
 
