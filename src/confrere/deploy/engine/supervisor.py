@@ -5,7 +5,9 @@ in the job. So the job is stopped and submitted again; the run goes on from its 
 """
 
 import contextlib
+import io
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -17,11 +19,21 @@ from confrere.deploy.engine.kits import ADMIN, ALIVE_SECONDS, kit_of
 from confrere.deploy.exchange import UNREACHABLE
 from confrere.deploy.journal import STATE, Journal, last_line
 from confrere.deploy.revoked import revoked_sites
-from confrere.deploy.stations import ASKED_AGAIN, STOP, is_over, known_studies, study_folder, wanted_study
+from confrere.deploy.stations import (
+    ASKED_AGAIN,
+    STOP,
+    is_over,
+    known_studies,
+    stop_study,
+    study_folder,
+    wanted_study,
+    write_pulse,
+)
 from confrere.deploy.study import Deployed
 
 SETTLED = 8.0  # seconds for which a connected site may be out of reach: its launcher may be at work
 GATHERED = 4.0  # seconds without a newcomer after which a job starts without those who are not there
+PULSE_SECONDS = 2.0
 AGAIN, RARELY = 10.0, 300.0  # seconds before the same is tried again: at first, and at most
 RUNNING = ("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")
 log = logging.getLogger("confrere.supervisor")
@@ -40,16 +52,23 @@ class Supervisor:
         self.lost_since: dict[str, float] = {}
         self.there, self.there_since = frozenset[str](), 0.0
         self.again = Patience(now)
+        self.answers, self.next_pulse = False, 0.0  # whether the engine does
 
     def step(self) -> None:
-        """Look once, and do what is to be done."""
+        """Look once, do what is to be done, and say that the hub runs."""
+        before = self.answers
+        self.answers = False
         try:
             if self.session is None:
                 self.session = self.open(self.hub)
             self.look()
         except Exception as problem:  # the server may be starting: try again with a new session
-            log.warning("the engine does not answer: %s: %s", type(problem).__name__, problem)
+            log.info("the engine does not answer: %s: %s", type(problem).__name__, problem)
             self.close()
+        if self.answers != before or self.now() >= self.next_pulse:
+            self.next_pulse = self.now() + PULSE_SECONDS
+            with contextlib.suppress(OSError):  # a full disk
+                write_pulse(self.hub, self.answers, sorted(self.there), time.time())
 
     def close(self) -> None:
         """End the session; a job that runs goes on."""
@@ -67,6 +86,7 @@ class Supervisor:
         """One job at a time: submit, watch, submit again."""
         self.shut_out()
         there = connected(self.session) - self.revoked
+        self.answers = True
         if there != self.there:
             self.there, self.there_since = frozenset(there), self.now()
         if self.job is not None and not self.runs():
@@ -124,6 +144,8 @@ class Supervisor:
         sites: set[str] = set()
         for hash in known_studies(self.hub):
             folder, study = study_folder(self.hub, hash), wanted_study(self.hub, hash)
+            if (folder / STOP).exists():
+                stop_study(folder)  # whoever was to stop it is gone, or it had not begun
             if is_over(folder) or (folder / STOP).exists():
                 continue
             here = there & set(study.names)
@@ -178,10 +200,12 @@ def note_absence(folder: Path, study: Deployed, here: set[str]) -> None:
 
 
 def session(hub: Path) -> Any:
-    """A session with the engine, as its administrator."""
+    """A session with the engine, as its administrator; what the engine has to say of it is not for standard output."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before the engine is imported
     from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-    return new_secure_session(ADMIN, str(kit_of(hub / "kits", ADMIN)), timeout=10.0)
+    with contextlib.redirect_stdout(io.StringIO()):
+        return new_secure_session(ADMIN, str(kit_of(hub / "kits", ADMIN)), timeout=10.0)
 
 
 def connected(session: Any) -> set[str]:
