@@ -7,6 +7,7 @@ orphans     a job process does not outlive its parent
 launcher    the site's own launcher, which starts a job process again that was killed
 kits        certificates and start-up folders, and the site's settings of the engine
 processes   the engine's processes, started and started again
+reach       whether a site is connected, and whether the hub's port is free
 supervisor  at the hub: a job for every study that is to run, and a new one when sites come back
 
 One resident process per site and study; a round is one request and one reply of bytes. Paths come from the environment
