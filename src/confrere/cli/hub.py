@@ -1,8 +1,10 @@
 """`confrere hub`: where sites meet. Its operator makes it, lets sites in, and keeps it running."""
 
+import contextlib
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +63,10 @@ def approve(
         if quiet:
             return
         print(f"{name} may join. Send back {signed}, which holds no secret.")
-        print(f"Next, at {name}: confrere site install {signed.name} --fingerprint {read_hub(folder).fingerprint}")
+        print(
+            f"Next, at {name}: confrere site install {signed.name} --folder {name} "
+            f"--fingerprint {read_hub(folder).fingerprint}"
+        )
 
 
 @app.command("revoke", epilog="Example: confrere hub revoke hub north")
@@ -100,25 +105,57 @@ def start(folder: HubFolder, json: inputs.Json = False, quiet: inputs.Quiet = Fa
         needs_engine()
         from confrere.deploy.engine.kits import keep_out, kit_of
         from confrere.deploy.engine.processes import server
+        from confrere.deploy.engine.reach import CONNECTED, TRYING, check_free
         from confrere.deploy.engine.supervisor import Supervisor
         from confrere.deploy.stations import read_hub
 
         about = read_hub(folder)
         kit = kit_of(folder / "kits", about.host)
-        keep_out(kit, folder)
-        resident, supervisor = server(kit, folder), Supervisor(folder)
-        next_step = f"confrere deploy study.toml --hub {folder}"
-        announce({"host": about.host, "port": about.port}, f"The hub listens on {about.host}:{about.port}", next_step,
-                 json, quiet)  # fmt: skip
+        with only_one(folder, f"the hub in {folder} runs already: leave it, or stop it before it is started again"):
+            check_free(about.host, about.port, folder)
+            keep_out(kit, folder)
+            resident, supervisor = server(kit, folder), Supervisor(folder)
+            told = Announcer(hub_words(about.host, about.port, folder), about._asdict(), json, quiet)
+            told.say(TRYING)
+
+            def step() -> None:
+                if resident.keep():
+                    supervisor.forget()
+                supervisor.step()
+                told.say(CONNECTED if supervisor.answers else TRYING)
+
+            try:
+                until_stopped(step)
+            finally:
+                supervisor.close()
+                resident.stop()
+
+
+def hub_words(host: str, port: int, folder: Path) -> dict[str, str]:
+    """What the hub's operator is told when something changes."""
+    return {
+        "starting": f"The hub is starting on {host}:{port}.",
+        "connected": f"The hub listens on {host}:{port}. Next: confrere deploy study.toml --hub {folder}",
+        "lost": f"The hub's engine does not answer any more; it is tried again. {folder / 'server.log'} says why.",
+        "again": f"The hub listens on {host}:{port} again.",
+    }
+
+
+@contextlib.contextmanager
+def only_one(folder: Path, otherwise: str) -> Iterator[None]:
+    """Be the only process that runs what is in a folder; a moment is waited for one that ends."""
+    from confrere.deploy.stations import alone_in
+
+    with contextlib.ExitStack() as stack:
         try:
-            until_stopped(lambda: (resident.keep() and supervisor.forget(), supervisor.step()))
-        finally:
-            supervisor.close()
-            resident.stop()
+            stack.enter_context(alone_in(folder, 2.0))
+        except BlockingIOError as problem:
+            raise ValueError(otherwise) from problem
+        yield
 
 
-def until_stopped(step) -> None:
-    """Do something about once a second, until this process is told to end."""
+def until_stopped(step: Callable[[], object]) -> None:
+    """Do something about twice a second, until this process is told to end."""
     going = [True]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: going.clear())
@@ -127,13 +164,28 @@ def until_stopped(step) -> None:
         time.sleep(0.5)
 
 
-def announce(facts: dict[str, object], words: str, next_step: str, json: bool, quiet: bool) -> None:
-    """Say at once that something has started."""
-    if json:
-        print_json(facts)
-    elif not quiet:
-        print(f"{words}. Next: {next_step}")
-    sys.stdout.flush()
+class Announcer:
+    """Says what has changed, and only then: in words, or as lines of JSON with the event and some facts."""
+
+    def __init__(self, words: Mapping[str, str], facts: Mapping[str, object], json: bool, quiet: bool):
+        self.words, self.facts, self.json, self.quiet = words, facts, json, quiet
+        self.state, self.was_connected = "", False
+
+    def say(self, state: str) -> None:
+        """The state is now this one."""
+        if state == self.state:
+            return
+        self.state = state
+        event = {
+            "trying": "lost" if self.was_connected else "starting",
+            "connected": "again" if self.was_connected else "connected",
+        }.get(state, state)
+        self.was_connected = self.was_connected or state == "connected"
+        if self.json:
+            print_json({"event": event, **self.facts})
+        elif not self.quiet or event in ("lost", "refused"):
+            print(self.words[event])
+        sys.stdout.flush()
 
 
 def needs_engine() -> None:

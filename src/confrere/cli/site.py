@@ -2,17 +2,22 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from confrere.cli import inputs
 from confrere.cli.common import for_people, print_json, status
-from confrere.cli.hub import announce, needs_engine, until_stopped
+from confrere.cli.hub import Announcer, needs_engine, only_one, until_stopped
+
+if TYPE_CHECKING:
+    from confrere.deploy.policy import Policy
+    from confrere.deploy.study import Deployed
 
 Folder = Annotated[Path, typer.Option("--folder", help="The site's own folder.", envvar="CONFRERE_SITE")]
 app = typer.Typer(no_args_is_help=True, help="One data holder: join a hub, approve studies, take part in them.")
 
+DATA_LINE = re.compile(r"""^([ \t]*data[ \t]*=[ \t]*)(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')""", re.MULTILINE)
 TEMPLATE = """\
 # What this site allows. It is read from this machine alone, and wins over whatever a study asks for.
 
@@ -48,15 +53,13 @@ def request(
         needs_engine()
         from confrere.deploy.engine.kits import site_request
         from confrere.deploy.policy import POLICY
-        from confrere.deploy.study import SITE_NAME
+        from confrere.disk import write_whole
 
-        if not re.fullmatch(SITE_NAME, name):
-            raise ValueError(f"a site's name has small letters, digits and hyphens, not {name!r}")
         if (folder / POLICY).exists():
             raise ValueError(f"{folder} holds a site already: choose another folder")
         with status("Making a key", hidden=json or quiet):
             made = site_request(folder, name, organisation, project)
-        (folder / POLICY).write_text(TEMPLATE.format(name=name), encoding="utf-8")
+        write_whole(folder / POLICY, TEMPLATE.format(name=name))
         if json:
             print_json({"site": name, "request": str(made), "policy": str(folder / POLICY)})
             return
@@ -105,33 +108,71 @@ def start(
         needs_engine()
         from confrere.deploy.engine.kits import kit_of, organisation_of
         from confrere.deploy.engine.processes import client
+        from confrere.deploy.engine.reach import Reach, hub_of
         from confrere.deploy.policy import read_policy
 
-        if data is not None:
-            remember_data(folder, data)
         policy = read_policy(folder)
-        if not policy.data.is_file():
-            raise FileNotFoundError(f"there is no table {policy.data}: say --data, or mend {folder / 'site.toml'}")
         kit = kit_of(folder / "kit", policy.name)
-        resident = client(kit, folder, organisation_of(kit))
-        next_step = f"confrere site approve --folder {folder}"
-        announce({"site": policy.name}, f"{policy.name} stays connected to the hub", next_step, json, quiet)
-        try:
-            until_stopped(resident.keep)
-        finally:
-            resident.stop()
+        already = f"the site in {folder} runs already: leave it, or stop it before it is started again"
+        with only_one(folder, already):
+            if data is not None:
+                policy = remember_data(folder, data)
+            if not policy.data.is_file():
+                raise FileNotFoundError(f"there is no table {policy.data}: say --data, or mend {folder / 'site.toml'}")
+            hub = hub_of(kit)
+            resident, reach = client(kit, folder, organisation_of(kit)), Reach(folder / "client.log", hub)
+            facts = {"site": policy.name, "host": hub[0], "port": hub[1]}
+            told = Announcer(site_words(policy.name, f"{hub[0]}:{hub[1]}", folder), facts, json, quiet)
+
+            def step() -> None:
+                if resident.keep() and resident.process is not None:
+                    reach.started(resident.process.pid)
+                told.say(reach.state())
+
+            try:
+                until_stopped(step)
+            finally:
+                resident.stop()
 
 
-def remember_data(folder: Path, data: Path) -> None:
-    """Write the path of the table into the site's own file."""
-    from confrere.deploy.policy import POLICY, read_policy
+def site_words(name: str, hub: str, folder: Path) -> dict[str, str]:
+    """What a site's operator is told when something changes."""
+    return {
+        "starting": f"{name} is trying to reach the hub at {hub}.",
+        "connected": f"{name} is connected to the hub at {hub}. Next: confrere site approve --folder {folder}",
+        "lost": f"{name} has lost the hub at {hub}, and goes on trying.",
+        "again": f"{name} is connected again.",
+        "refused": f"The hub at {hub} does not let {name} in: ask its operator whether it was revoked. "
+        f"{folder / 'client.log'} says more.",
+    }
+
+
+def remember_data(folder: Path, data: Path) -> "Policy":
+    """Write the path of a table that is there into the site's own file, and nothing else; the policy from now on.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "new.csv").write_text("a,b")
+    >>> _ = (folder / "site.toml").write_text('[site]\\nname = "north"\\n  data = "old.csv"  # ours\\n')
+    >>> remember_data(folder, folder / "new.csv").data.name
+    'new.csv'
+    >>> print((folder / "site.toml").read_text().splitlines()[2].replace(str(folder.resolve()), "..."))
+      data = ".../new.csv"  # ours
+    """
+    from confrere.deploy.policy import POLICY, parsed_policy, read_policy
     from confrere.disk import write_whole
     from confrere.runs.template import in_quotes
 
     read_policy(folder)
-    text = (folder / POLICY).read_text(encoding="utf-8")
-    line = f"data = {in_quotes(str(data.resolve()))}"
-    write_whole(folder / POLICY, re.sub(r"^data\s*=.*$", lambda _: line, text, count=1, flags=re.MULTILINE))
+    if not data.is_file():
+        raise FileNotFoundError(f"there is no table {data}; {folder / POLICY} is as it was")
+    line = in_quotes(str(data.resolve()))
+    text = DATA_LINE.sub(lambda found: found[1] + line, (folder / POLICY).read_text(encoding="utf-8"), count=1)
+    policy = parsed_policy(text.encode(), folder)
+    if policy.data != data.resolve():
+        raise ValueError(f"{folder / POLICY} has no line of its own for data: write `data = {line}` into its [site]")
+    write_whole(folder / POLICY, text)
+    return policy
 
 
 @app.command("approve", epilog="Example: confrere site approve 3f2a9c --folder north")
@@ -144,44 +185,58 @@ def approve(
 ) -> None:
     """Read the studies that were proposed, and approve one by its hash. One changed byte asks again."""
     with for_people():
+        from confrere.deploy.named import the_one
         from confrere.deploy.policy import read_policy
         from confrere.deploy.study import study_of
-        from confrere.deploy.telling import told
 
         policy = read_policy(folder)
         studies = {hash: study_of(file.read_bytes(), file) for hash, file in policy.proposals().items()}
         if study is None:
             show_proposals(policy, studies, json)
             return
-        found = [hash for hash in studies if hash.startswith(study)]
-        if len(found) != 1:
-            raise ValueError(f"{len(found)} of the studies that were proposed begin with {study!r}")
-        chosen = studies[found[0]]
+        chosen = studies[the_one(study, studies, f"that was proposed to {policy.name}")]
         if withdraw:
             policy.withdraw(chosen.hash)
         else:
             policy.approve(chosen)
         if json:
-            print_json({"study": chosen.hash, "approved": not withdraw})
+            print_json(facts_of(policy, chosen))
             return
         if not quiet:
-            print("\n".join(told(chosen, policy.name)))
+            print("\n".join(page(policy, chosen)))
         print(f"{'No longer approved' if withdraw else 'Approved'}: {chosen.hash}")
 
 
-def show_proposals(policy: Any, studies: dict[str, Any], json: bool) -> None:
+def show_proposals(policy: "Policy", studies: dict[str, "Deployed"], json: bool) -> None:
     """All studies that were proposed, and what they would do here."""
+    approved = policy.approved()
+    if json:
+        print_json([facts_of(policy, study) for study in studies.values()])
+        return
+    for hash, study in studies.items():
+        print("\n".join([*page(policy, study), f"{'approved' if hash in approved else 'not approved'}: {hash}", ""]))
+    print(f"{len(studies)} proposed. Approve one with: confrere site approve HASH --folder {policy.folder}")
+
+
+def page(policy: "Policy", study: "Deployed") -> list[str]:
+    """What a study would do here, and why this site will not take part, approved or not."""
+    from confrere.deploy.policy import limits_against
+    from confrere.deploy.telling import told
+
+    against = limits_against(policy, study)
+    warning = "This site will still not take part, approved or not, until site.toml allows it:"
+    return [*told(study, policy.name), *([warning, *(f"  {words}" for words in against)] if against else [])]
+
+
+def facts_of(policy: "Policy", study: "Deployed") -> dict[str, Any]:
+    """The same for programs."""
     from confrere.deploy.policy import objections
     from confrere.deploy.telling import told
 
-    approved = policy.approved()
-    if json:
-        print_json(
-            [{"study": h, "approved": h in approved, "objections": objections(policy, s)} for h, s in studies.items()]
-        )
-        return
-    for hash, study in studies.items():
-        print(
-            "\n".join([*told(study, policy.name), f"{'approved' if hash in approved else 'not approved'}: {hash}", ""])
-        )
-    print(f"{len(studies)} proposed. Approve one with: confrere site approve HASH --folder {policy.folder}")
+    part = study.said.study
+    return {
+        "study": study.hash, "approved": study.hash in policy.approved(), "objections": objections(policy, study),
+        "algorithm": part.algorithm, "options": part.options, "rounds": part.rounds, "sites": list(study.names),
+        "user": part.user, "all_receive_the_working_model": study.shows_the_working_model,
+        "told": told(study, policy.name),
+    }  # fmt: skip
