@@ -1,8 +1,9 @@
 """`confrere deploy`, `status`, `stop`, `fetch`: a study across machines, seen from the hub, and its model at a site."""
 
 import shutil
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +31,7 @@ def deploy(
     Sites whose operators have not approved this very file refuse; say the same command again when they have.
     """
     with for_people():
-        from confrere.deploy.stations import read_hub, standing, want_study
+        from confrere.deploy.stations import read_hub, standing, trouble_of, want_study
         from confrere.deploy.study import read_study
 
         read_hub(hub)
@@ -38,35 +39,56 @@ def deploy(
         folder = want_study(hub, asked)
         if wait:
             watch(folder, asked.names, asked.said.study.rounds, hidden=json or quiet)
-        found = standing(folder)
+        found, trouble = standing(folder), trouble_of(hub)
         if json:
-            print_json(found)
+            print_json({**found, "hub": trouble or "runs"})
         else:
             show_standing(found)
+            if trouble and not wait:
+                print(f"But {trouble}.")
         if wait and found["event"] not in GOOD:
             raise typer.Exit(1)
 
 
 def watch(folder: Path, sites: tuple[str, ...], rounds: int, hidden: bool, seen: int | None = None) -> None:
-    """Show the journal's lines as they come, until the study is over; by default from the last that is there."""
+    """Show the journal's lines as they come, until the study is over; by default from the last that is there.
+
+    While the hub does not run that is said, also if the lines are hidden: on standard error.
+    """
     from confrere.deploy.journal import read_journal
-    from confrere.deploy.stations import is_over
+    from confrere.deploy.stations import is_over, trouble_of
 
     seen = max(0, len(read_journal(folder)) - 1) if seen is None else seen
-    told = False
+    troubles = Troubles()
     while True:
         over = is_over(folder)
         lines = read_journal(folder)
         for line in lines[seen:]:
             if not hidden:
                 show_line(line, sites, rounds)
-        if not lines and not told and not hidden:
-            print("Waiting for the hub to take it up (is `confrere hub start` running?)", flush=True)
-            told = True
         seen = len(lines)
         if over:
             return
+        troubles.tell(trouble_of(folder.parent.parent))
         time.sleep(0.2)
+
+
+class Troubles:
+    """Says on standard error what keeps a study waiting, once it has lasted for a moment, and when that is over."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, patience: float = 3.0):
+        self.now, self.patience = now, patience
+        self.since, self.told = now(), ""
+
+    def tell(self, trouble: str | None) -> None:
+        """What it is now, if anything."""
+        if trouble is None:
+            if self.told:
+                print("The hub runs again.", file=sys.stderr, flush=True)
+            self.since, self.told = self.now(), ""
+        elif trouble != self.told and self.now() - self.since >= self.patience:
+            self.told = trouble
+            print(f"Waiting: {trouble}.", file=sys.stderr, flush=True)
 
 
 def show_line(line: dict[str, Any], sites: tuple[str, ...], rounds: int) -> None:
@@ -136,34 +158,80 @@ def listed(values: Iterable[tuple[str, float]], digits: str) -> str:
 def show_standing(found: dict[str, Any]) -> None:
     """Where a study stands, and what to do next."""
     name = found["study"][:12]
-    print(f"Study {name}: {found['event']} after round {found['round']}, {len(found['sites'])} sites, "
+    print(f"Study {name}: {state_of(found)} after round {found['round']}, {len(found['sites'])} sites, "
           f"{found['refused']} messages refused, {found['abandoned']} rounds abandoned.")  # fmt: skip
     if found["event"] == "finished":
         metrics = found["last"].get("metrics", {})
         for site, values in sorted(metrics.items()):
             print(f"  {site}: {', '.join(f'{metric} {value:.3f}' for metric, value in values.items())} (no interval)")
         print(f"Next, at a site: confrere fetch {name} --folder SITE --out model")
-    elif found["event"] == "refused":
-        print(f"Next: every site's operator reads and approves it (confrere site approve {name}); then deploy again.")
+    elif found["event"] == "refused" and not found["asked_again"]:
+        print(f"Next: {'; '.join(remedies(name, found['refuses']))}; then deploy again.")
 
 
-def status(hub: Hub = Path("hub"), json: inputs.Json = False, quiet: inputs.Quiet = False) -> None:
-    """All studies of a hub, and where they stand."""
+def state_of(found: Mapping[str, Any]) -> str:
+    """Where a study stands, in a word or two.
+
+    >>> state_of({"event": "finished", "asked_again": True, "stopping": False})
+    'finished, asked again'
+    """
+    more = [word for word, said in (("asked again", "asked_again"), ("stopping", "stopping")) if found[said]]
+    return ", ".join([found["event"], *more])
+
+
+def remedies(name: str, refuses: Mapping[str, list[str]]) -> list[str]:
+    """What is to be done about refusals, by their reasons.
+
+    >>> from confrere.deploy.policy import NOT_APPROVED
+    >>> remedies("3f2a9c", {"ash": [NOT_APPROVED], "elm": ["20 rounds are more than the 5 that this site allows"]})
+    ['at ash, read and approve it (confrere site approve 3f2a9c)', 'mend what elm says, or change the study']
+    """
+    from confrere.deploy.desk import WITHDRAWN
+    from confrere.deploy.policy import NOT_APPROVED
+
+    asked = {site: [why.startswith((NOT_APPROVED, WITHDRAWN)) for why in words] for site, words in refuses.items()}
+    waiting = sorted(site for site, found in asked.items() if any(found))
+    others = sorted(site for site, found in asked.items() if not all(found) and site != "hub")
+    return [
+        *([f"at {', '.join(waiting)}, read and approve it (confrere site approve {name})"] if waiting else []),
+        *([f"mend what {', '.join(others)} says, or change the study"] if others else []),
+        *(["change the study, or the tables, so that they go together"] if "hub" in refuses else []),
+    ] or ["see the journal"]
+
+
+def status(
+    study: Annotated[
+        str | None, typer.Argument(help="Only this study, by its hash or its beginning.", show_default=False)
+    ] = None,
+    hub: Hub = Path("hub"),
+    json: inputs.Json = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """All studies of a hub, and where they stand; whether the hub runs, and which sites are connected."""
     with for_people():
-        from rich.table import Table
+        from rich.table import Column, Table
 
-        from confrere.deploy.stations import known_studies, read_hub, standing, study_folder
+        from confrere.deploy.stations import (
+            connected_sites,
+            find_study,
+            known_studies,
+            read_hub,
+            standing,
+            study_folder,
+            trouble_of,
+        )  # fmt: skip
 
         read_hub(hub)
-        found = [standing(study_folder(hub, hash)) for hash in known_studies(hub)]
+        asked = known_studies(hub) if study is None else [find_study(hub, study)]
+        found, trouble = [standing(study_folder(hub, hash)) for hash in asked], trouble_of(hub)
         if json:
-            print_json(found)
+            print_json([{**one, "hub": trouble or "runs"} for one in found])
             return
-        table = Table("Study", "State", "Round", "Sites", "Do not take part", "Refused messages")
-        for one in found if not quiet else [one for one in found if one["event"] != "finished"]:
+        table = Table("Study", Column("State", no_wrap=True), "Round", "Sites", "Do not take part", "Refused messages")
+        for one in found if not quiet else [one for one in found if state_of(one) != "finished"]:
             cells = (
                 one["study"][:12],
-                one["event"],
+                state_of(one),
                 one["round"],
                 len(one["sites"]),
                 len(one["refuses"]),
@@ -171,19 +239,34 @@ def status(hub: Hub = Path("hub"), json: inputs.Json = False, quiet: inputs.Quie
             )
             table.add_row(*map(str, cells))
         console().print(table)
+        if trouble:
+            print(f"{trouble[0].upper()}{trouble[1:]}.")
+        elif not quiet:
+            print(f"Connected: {', '.join(connected_sites(hub)) or 'no site'}.")
 
 
 def stop(study: StudyName, hub: Hub = Path("hub"), json: inputs.Json = False, quiet: inputs.Quiet = False) -> None:
-    """Stop a study after the round that is running; `confrere deploy` goes on with it."""
+    """Stop a study, after the round if one is running; `confrere deploy` goes on with it."""
     with for_people():
-        from confrere.deploy.stations import STOP, find_study, study_folder
+        from confrere.deploy.stations import find_study, is_over, read_hub, stop_study, study_folder
 
+        read_hub(hub)
         hash = find_study(hub, study)
-        (study_folder(hub, hash) / STOP).touch()
+        folder = study_folder(hub, hash)
+        was_over, state = is_over(folder), stop_study(folder)
         if json:
-            print_json({"study": hash, "stopping": True})
+            print_json({"study": hash, "stopping": state == "stopping", "event": state})
         elif not quiet:
-            print(f"Study {hash[:12]} stops after the round that is running.")
+            print(f"Study {hash[:12]} {stopped_in_words(state, was_over)}.")
+
+
+def stopped_in_words(state: str, was_over: bool) -> str:
+    """What became of a study that was to stop."""
+    if state == "stopping":
+        return "stops after the round that is running"
+    if was_over:
+        return f"is over already ({state}): there is nothing to stop"
+    return "is stopped; no round was running" if state == "stopped" else f"stays as it was ({state})"
 
 
 def fetch(
@@ -195,24 +278,26 @@ def fetch(
 ) -> None:
     """At a site: its own finished model, with its card and a report on it. No other site can have them."""
     with for_people():
-        from confrere.deploy.finished import MODEL
+        from confrere.deploy.finished import finished_models
+        from confrere.deploy.named import the_one
         from confrere.deploy.policy import read_policy
         from confrere.deploy.report import site_contents
         from confrere.report import write_report
         from confrere.runs.report import PAGE
         from confrere.saved import load_model
-        from confrere.saved.folder import check_target
 
         policy = read_policy(folder)
-        found = sorted(policy.state.glob(f"{study[:16]}*/{MODEL}"), key=lambda place: place.stat().st_mtime)
-        if not found:
-            raise FileNotFoundError(
-                f"{policy.name} has no finished model of study {study}: is the study over, and for it?"
-            )
-        check_target(out, replace=False)
-        saved = load_model(found[-1])
-        contents = site_contents(found[-1].parent, policy)  # before anything is written
-        shutil.copytree(found[-1], out, dirs_exist_ok=True)
+        found = finished_models(policy.state)
+        try:
+            model = found[the_one(study, found, f"that is finished at {policy.name}")]
+        except FileNotFoundError as problem:
+            why = f"{policy.name} has no finished model of study {study}: is the study over, and for it?"
+            raise FileNotFoundError(f"{why} ({problem})") from None
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise ValueError(f"{out} is there already: choose another folder")
+        saved = load_model(model)
+        contents = site_contents(model.parent, policy)  # before anything is written
+        shutil.copytree(model, out, dirs_exist_ok=True)
         page = write_report(contents, out / PAGE)
         user = saved.manifest["user"]
         if json:
