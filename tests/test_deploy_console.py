@@ -208,6 +208,14 @@ def test_whether_the_hub_runs_is_known_at_once_and_whether_its_engine_answers_wi
     assert connected_sites(hub) == []
 
 
+def test_a_study_that_cannot_be_read_is_not_taken_for_an_engine_that_does_not_answer(hub, caplog):
+    (want_study(hub, study()) / "study.toml").write_text("no study")
+    watch = Watch(hub, SITES)
+    watch.after(1)
+    assert watch.supervisor.answers
+    assert "the hub cannot go on: ValueError" in caplog.text
+
+
 def test_a_study_that_waits_for_a_hub_says_so_also_where_lines_are_hidden(hub, capsys):
     folder = want_study(hub, study())
     threading.Timer(4.0, lambda: Journal(folder, "", "").note("stopped")).start()
@@ -217,9 +225,8 @@ def test_a_study_that_waits_for_a_hub_says_so_also_where_lines_are_hidden(hub, c
     assert said.err.startswith("Waiting: the hub does not run; start it (confrere hub start")
     assert len(said.err.splitlines()) == 1
     assert "The hub does not run" in run("status", "--hub", hub).output
-    assert (
-        "the hub does not run" in json.loads(run("status", study().hash[:6], "--hub", hub, "--json").output)[0]["hub"]
-    )
+    [found] = json.loads(run("status", study().hash[:6], "--hub", hub, "--json").output)
+    assert found["hub"].startswith("the hub does not run")
 
 
 def test_a_hub_that_restarts_is_no_trouble_and_one_that_is_back_is_told(capsys):

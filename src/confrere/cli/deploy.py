@@ -15,7 +15,9 @@ from confrere.cli.hub import Hub
 from confrere.cli.site import Folder
 from confrere.plural import plural
 
-StudyName = Annotated[str, typer.Argument(help="The study's hash, or its beginning.", show_default=False)]
+StudyName = Annotated[
+    str, typer.Argument(help="The study's hash, or six characters of it or more.", show_default=False)
+]
 GOOD = ("finished",)
 
 
@@ -200,9 +202,7 @@ def remedies(name: str, refuses: Mapping[str, list[str]]) -> list[str]:
 
 
 def status(
-    study: Annotated[
-        str | None, typer.Argument(help="Only this study, by its hash or its beginning.", show_default=False)
-    ] = None,
+    study: Annotated[str | None, typer.Argument(help="Only this study, by its hash.", show_default=False)] = None,
     hub: Hub = Path("hub"),
     json: inputs.Json = False,
     quiet: inputs.Quiet = False,

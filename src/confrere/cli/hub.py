@@ -99,7 +99,7 @@ def revoke(
 
 
 @app.command("start", epilog="Example: confrere hub start hub")
-def start(folder: HubFolder, json: inputs.Json = False, quiet: inputs.Quiet = False) -> None:
+def start(folder: HubFolder, json: inputs.Events = False, quiet: inputs.Quiet = False) -> None:
     """Keep the hub running, until Ctrl-C or SIGTERM. A study that was interrupted goes on by itself."""
     with for_people():
         needs_engine()

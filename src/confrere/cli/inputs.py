@@ -38,6 +38,7 @@ Compress = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Events = Annotated[bool, typer.Option("--json", help="Print one JSON object a line, for each change.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar, no notes.")]
 
 

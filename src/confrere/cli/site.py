@@ -100,7 +100,7 @@ def install(
 def start(
     folder: Folder = Path("site"),
     data: Annotated[Path | None, typer.Option(help="This site's table (CSV or Parquet).", show_default=False)] = None,
-    json: inputs.Json = False,
+    json: inputs.Events = False,
     quiet: inputs.Quiet = False,
 ) -> None:
     """Keep this site connected, until Ctrl-C or SIGTERM. Nothing runs before a study is approved."""
@@ -177,7 +177,9 @@ def remember_data(folder: Path, data: Path) -> "Policy":
 
 @app.command("approve", epilog="Example: confrere site approve 3f2a9c --folder north")
 def approve(
-    study: Annotated[str | None, typer.Argument(help="The study's hash, or its beginning.", show_default=False)] = None,
+    study: Annotated[
+        str | None, typer.Argument(help="The study's hash, or six characters of it or more.", show_default=False)
+    ] = None,
     folder: Folder = Path("site"),
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Take an approval back; it counts at once.")] = False,
     json: inputs.Json = False,

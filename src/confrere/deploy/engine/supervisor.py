@@ -63,7 +63,8 @@ class Supervisor:
                 self.session = self.open(self.hub)
             self.look()
         except Exception as problem:  # the server may be starting: try again with a new session
-            log.info("the engine does not answer: %s: %s", type(problem).__name__, problem)
+            level = logging.WARNING if self.answers else logging.INFO  # that the engine does not answer is told anyhow
+            log.log(level, "the hub cannot go on: %s: %s", type(problem).__name__, problem)
             self.close()
         if self.answers != before or self.now() >= self.next_pulse:
             self.next_pulse = self.now() + PULSE_SECONDS
