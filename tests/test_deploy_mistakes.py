@@ -1,9 +1,12 @@
 """Mistakes in a site's own files: the hub hears a few fixed words, and the site's operator reads what is true."""
 
+import json
+
 import jax
 import pytest
 
 from confrere.cli.deploy import words_of
+from confrere.cli.site import Mistakes
 from confrere.deploy.conduct import Refusal
 from confrere.deploy.logbook import MOST, note_trouble, troubles
 from confrere.deploy.rows import EMPTY, GONE, NEW_CLASS, NO_LABEL, NOT_MADE, UNREADABLE, UNTIDY
@@ -130,6 +133,23 @@ def test_tables_that_hold_one_class_alone_do_not_go_together(places, tmp_path):
         run.whole()
     [shown] = words_of(run.journal.lines()[-1], SITES, 10)
     assert shown.startswith("the tables do not go together: the label 'ill' has only one class")
+
+
+def test_an_operator_is_shown_every_new_mistake_once(tmp_path, capsys):
+    note_trouble(tmp_path, "ab" * 32, "an old one", "seen before the site was started")
+    mistakes = Mistakes(tmp_path, json=False)
+    mistakes.show_new()
+    assert capsys.readouterr().out == ""
+    for _ in range(3):
+        note_trouble(tmp_path, "cd" * 32, "its table cannot be read", "patients.csv is not in UTF-8")
+        mistakes.show_new()
+    assert capsys.readouterr().out == (
+        "Study cdcdcdcdcdcd: patients.csv is not in UTF-8 (the hub was told: its table cannot be read)\n"
+    )
+    mistakes.json = True
+    note_trouble(tmp_path, "cd" * 32, "its table is gone", "there is no patients.csv")
+    mistakes.show_new()
+    assert json.loads(capsys.readouterr().out)["truth"] == "there is no patients.csv"
 
 
 def test_an_operators_record_of_troubles_does_not_grow_without_end(tmp_path):

@@ -16,7 +16,7 @@ import confrere as cf
 from confrere.deploy import journal as journals
 from confrere.deploy import store as stores
 from confrere.deploy import tally as tallies
-from confrere.deploy.conduct import Refusal
+from confrere.deploy.conduct import STUDY, Refusal
 from confrere.deploy.desk import Desk
 from confrere.deploy.engine.supervisor import AGAIN, GATHERED, SETTLED, Patience, Supervisor
 from confrere.deploy.exchange import BUSY, TIMEOUT, UNREACHABLE, InProcess, Pending, gathered
@@ -295,6 +295,21 @@ def test_a_job_is_submitted_when_enough_sites_are_there_and_all_that_come_togeth
     watch.engine.sites.add("elm")
     assert watch.after(AGAIN) == 2
     assert watch.supervisor.members == set(SITES)
+
+
+def test_a_study_whose_file_is_damaged_holds_up_no_other(tmp_path):
+    damaged, whole = want_study(tmp_path, study("local")), want_study(tmp_path, study())
+    (damaged / STUDY).write_text("[study")
+    watch = Watch(tmp_path, SITES)
+    assert watch.after(2) == 1
+    assert watch.supervisor.studies == [whole.name]
+    [line] = read_journal(damaged)
+    assert line["event"] == "failed"
+    assert "study.toml" in line["why"]
+    want_study(tmp_path, study("local"))  # deploy writes the file anew
+    watch.supervisor.forget()
+    assert watch.after(2 * AGAIN) == 2
+    assert set(watch.supervisor.studies) == {damaged.name, whole.name}
 
 
 def test_a_job_of_an_engine_that_was_started_anew_is_submitted_again(tmp_path):

@@ -1,6 +1,7 @@
 """`confrere site`: one data holder's own commands. Its policy file wins over whatever a study asks for."""
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -123,11 +124,13 @@ def start(
             resident, reach = client(kit, folder, organisation_of(kit)), Reach(folder / "client.log", hub)
             facts = {"site": policy.name, "host": hub[0], "port": hub[1]}
             told = Announcer(site_words(policy.name, f"{hub[0]}:{hub[1]}", folder), facts, json, quiet)
+            mistakes = Mistakes(folder, json)
 
             def step() -> None:
                 if resident.keep() and resident.process is not None:
                     reach.started(resident.process.pid)
                 told.say(reach.state())
+                mistakes.show_new()
 
             try:
                 until_stopped(step)
@@ -145,6 +148,32 @@ def site_words(name: str, hub: str, folder: Path) -> dict[str, str]:
         "refused": f"The hub at {hub} does not let {name} in: ask its operator whether it was revoked. "
         f"{folder / 'client.log'} says more.",
     }
+
+
+class Mistakes:
+    """Shows what goes wrong at a site, such as a table that cannot be read, as it is noted; once each."""
+
+    def __init__(self, folder: Path, json: bool):
+        self.folder, self.json = folder, json
+        self.known = self.last()
+
+    def last(self) -> dict[str, str]:
+        """The newest one, without when and how often."""
+        from confrere.deploy.logbook import troubles
+
+        return {key: str(line[key]) for line in troubles(self.folder)[-1:] for key in ("study", "told", "truth")}
+
+    def show_new(self) -> None:
+        """The newest one, if it was not shown."""
+        newest = self.last()
+        if newest == self.known:
+            return
+        self.known = newest
+        if self.json:
+            print_json({"event": "trouble", **newest})
+        else:
+            print(f"Study {newest['study'][:12]}: {newest['truth']} (the hub was told: {newest['told']})")
+        sys.stdout.flush()
 
 
 def remember_data(folder: Path, data: Path) -> "Policy":

@@ -144,10 +144,13 @@ class Supervisor:
         waiting: list[str] = []
         sites: set[str] = set()
         for hash in known_studies(self.hub):
-            folder, study = study_folder(self.hub, hash), wanted_study(self.hub, hash)
+            folder = study_folder(self.hub, hash)
             if (folder / STOP).exists():
                 stop_study(folder)  # whoever was to stop it is gone, or it had not begun
             if is_over(folder) or (folder / STOP).exists():
+                continue
+            study = readable(self.hub, hash)
+            if study is None:
                 continue
             here = there & set(study.names)
             if not study.are_enough(here):
@@ -182,6 +185,15 @@ class Patience:
         for thing in due:
             self.tried[thing] = (now, min(RARELY, 2 * self.tried[thing][1]) if thing in self.tried else AGAIN)
         return bool(due)
+
+
+def readable(hub: Path, hash: str) -> Deployed | None:
+    """A study that was asked for; one whose file is damaged has failed, until it is asked for again."""
+    try:
+        return wanted_study(hub, hash)
+    except ValueError as problem:
+        Journal(study_folder(hub, hash), hash, "").note("failed", why=f"its file cannot be read: {problem}")
+        return None
 
 
 def progress_of(folder: Path) -> str:
