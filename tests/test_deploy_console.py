@@ -213,7 +213,7 @@ def test_a_study_that_cannot_be_read_is_not_taken_for_an_engine_that_does_not_an
     watch = Watch(hub, SITES)
     watch.after(1)
     assert watch.supervisor.answers
-    assert "the hub cannot go on: ValueError" in caplog.text
+    assert "cannot go on" not in caplog.text
 
 
 def test_a_study_that_waits_for_a_hub_says_so_also_where_lines_are_hidden(hub, capsys):

@@ -70,6 +70,7 @@ print(json.dumps({"devices": len(jax.local_devices()), "gaps": gaps}))
 """
 
 
+@pytest.mark.slow
 def test_silos_spread_over_two_devices_give_the_results_of_one():
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_"))}
     done = subprocess.run(

@@ -75,9 +75,10 @@ def test_guesses_without_weight_change_nothing():
 
 @pytest.mark.filterwarnings("ignore:a. on held-out rows")  # guesses that are wrong make a model that is
 @pytest.mark.parametrize(("algorithm", "model", "task"), [
-    ("auto", None, "classes"), ("auto", None, "amounts"), (cf.local(lr=1.0, steps=5), None, "classes"),
-    (cf.weight_erosion(user="a", lr=1.0, p_d=0.2), None, "classes"),
-    (cf.local(lr=0.3, steps=20), cf.models.mlp([4], "regression"), "amounts"),
+    ("auto", None, "classes"), (cf.weight_erosion(user="a", lr=1.0, p_d=0.2), None, "classes"),
+    pytest.param("auto", None, "amounts", marks=pytest.mark.slow),
+    pytest.param(cf.local(lr=1.0, steps=5), None, "classes", marks=pytest.mark.slow),
+    pytest.param(cf.local(lr=0.3, steps=20), cf.models.mlp([4], "regression"), "amounts", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_the_heavier_guesses_weigh_the_nearer_the_model_comes_to_them(algorithm, model, task):
     silos, guesses = (classes if task == "classes" else amounts)(), expected(task)

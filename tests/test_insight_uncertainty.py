@@ -50,6 +50,7 @@ def coverage(task, seeds, level=0.9, validation=0):
     return np.mean(found, axis=0), np.mean(widths)
 
 
+@pytest.mark.slow
 def test_intervals_of_probabilities_cover_the_true_ones_and_sets_of_labels_the_labels():
     (probability, label), width = coverage("classes", 6)
     assert 0.85 <= probability <= 1
@@ -133,6 +134,7 @@ def test_what_cannot_be_calibrated_says_so_and_degenerate_silos_are_defined():
         cf.personalise(tiny, 0, uncertainty=1)
 
 
+@pytest.mark.slow
 def test_a_lonely_silo_and_a_user_of_one_class_have_intervals():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -147,19 +149,19 @@ def test_a_lonely_silo_and_a_user_of_one_class_have_intervals():
     assert (told.low <= model.predict_proba(X)).all()
 
 
-def test_intervals_survive_saving_to_the_bit(tmp_path):
-    for task in ("classes", "amounts"):
-        silos, _ = population(task, 0)
-        answer = cf.personalise(silos, 0, uncertainty=40)
-        loaded = load_model(save_model(answer, silos, tmp_path / task))
-        X = silos[0].rows("test")[0]
-        one, two = answer.model.predict_interval(X), loaded.model.predict_interval(X)
-        assert (one.low == two.low).all()
-        assert (one.high == two.high).all()
-        assert one.words == two.words
-        assert sorted(p.name for p in (tmp_path / task).iterdir()) == ["CARD.md", "manifest.json", "model.safetensors"]
-        assert "95% intervals" in (tmp_path / task / "CARD.md").read_text()
-        assert set(loaded.manifest["why"]) == set(silos.names)
+@pytest.mark.parametrize("task", ["classes", pytest.param("amounts", marks=pytest.mark.slow)])
+def test_intervals_survive_saving_to_the_bit(task, tmp_path):
+    silos, _ = population(task, 0)
+    answer = cf.personalise(silos, 0, uncertainty=40)
+    loaded = load_model(save_model(answer, silos, tmp_path / "model"))
+    X = silos[0].rows("test")[0]
+    one, two = answer.model.predict_interval(X), loaded.model.predict_interval(X)
+    assert (one.low == two.low).all()
+    assert (one.high == two.high).all()
+    assert one.words == two.words
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == ["CARD.md", "manifest.json", "model.safetensors"]
+    assert "95% intervals" in (tmp_path / "model" / "CARD.md").read_text()
+    assert set(loaded.manifest["why"]) == set(silos.names)
 
 
 def test_networks_and_named_algorithms_have_intervals_too():

@@ -123,13 +123,16 @@ def length_of_a_run(place: Path) -> float:
 
 
 def kill_and_resume(place: Path, times: int, seed: int) -> None:
-    """A run that is killed at a random moment and resumed has the bits of the straight one, every time."""
+    """A run that is killed at a random moment and resumed has the bits of the straight one, every time.
+
+    The moments are spread over the run: one in each part of it.
+    """
     rng, length = random.Random(seed), length_of_a_run(place)
     expected = cells(place / "straight")
     left = []
     for number in range(times):
         folder = f"killed-{seed}-{number}"
-        killed_after(place, folder, rng.uniform(0, length))
+        killed_after(place, folder, rng.uniform(number, number + 1) / times * length)
         left.append(len(list((place / folder / "cells").glob("[!.]*.json"))))
         done = confrere("resume", folder, "--json", cwd=place)
         assert done.returncode == 0, done.stderr
@@ -138,8 +141,8 @@ def kill_and_resume(place: Path, times: int, seed: int) -> None:
     assert min(left) < len(expected), "no run was interrupted"
 
 
-def test_a_run_that_was_killed_five_times_ends_with_the_same_bits(place):
-    kill_and_resume(place, 5, seed=0)
+def test_a_run_that_was_killed_twice_ends_with_the_same_bits(place):
+    kill_and_resume(place, 2, seed=0)
 
 
 @pytest.mark.slow
