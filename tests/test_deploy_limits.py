@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 
 import jax
 import pytest
@@ -133,19 +134,26 @@ def test_more_is_answered_as_soon_as_the_operator_allows_more(places, tmp_path):
     assert answer_of_elm(hub)[0] == "answered"
 
 
-def test_of_many_runs_the_newest_are_kept_and_the_one_that_runs(places, tmp_path, monkeypatch, caplog):
+def test_of_many_runs_the_newest_are_kept_and_every_finished_model(places, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(desks, "RUNS", 2)
     asked = study()
     approve(places, asked)
     state = places["elm"] / "state"
-    for number in range(4):
-        conduct(places, asked, tmp_path / f"hub-{number}").whole()
+    names = []
+    for number in range(5):
+        one = conduct(places, asked, tmp_path / f"hub-{number}")
+        one.whole()
+        names.append(f"{asked.hash[:16]}-{one.run}")
+    assert {folder.name for folder in state.iterdir() if folder.is_dir()} == set(names)  # all have models
+    for number, name in enumerate(names[1:]):  # as if they had been broken off
+        shutil.rmtree(state / name / "model")
+        os.utime(state / name, (number, number))
     with caplog.at_level(logging.INFO, logger="confrere.site"):
         first = conduct(places, asked, tmp_path / "hub-0")
         first.whole()
-    runs = [folder.name for folder in state.iterdir() if folder.is_dir()]
-    assert len(runs) == 2
-    assert f"{asked.hash[:16]}-{first.run}" in runs
+    runs = {folder.name for folder in state.iterdir() if folder.is_dir()}
+    assert runs == {names[0], names[3], names[4]}
+    assert f"{asked.hash[:16]}-{first.run}" == names[0]
     assert (state / f"tally-{asked.hash[:16]}.json").is_file()
 
 

@@ -17,7 +17,7 @@ from confrere.core import Tree
 from confrere.data.intake.messages import Classes, Layout, Summary, Survey
 from confrere.data.intake.survey import Plan
 from confrere.deploy.exchange import DISK
-from confrere.deploy.finished import keep_model
+from confrere.deploy.finished import has_model, keep_model
 from confrere.deploy.logbook import note_trouble, on_one_line
 from confrere.deploy.measures import measures
 from confrere.deploy.opening import Opening, heard, said
@@ -157,7 +157,7 @@ class Desk:
         own = own_block(*silo.rows("train"), place, classes)
         store = Store(policy.state, study.hash, header.run, policy.name)
         store.place.mkdir(parents=True, exist_ok=True)
-        keep_newest(policy.state, RUN, RUNS, in_use=store.place.name)
+        keep_newest(policy.state, RUN, RUNS, in_use=store.place.name, spared=has_model)
         measure = measures(policy, agreed.static.model, own, silo.rows("test"))
         self.site = Site(policy.name, agreed, own, store, measure)
         self.keep = lambda model, facts: keep_model(store.place, study, opening, rows, silo, model, facts)

@@ -64,9 +64,14 @@ def keep_model(
     return save_model(answer, silos, place / MODEL, config, replace=(place / MODEL).exists())
 
 
+def has_model(place: Path) -> bool:
+    """Whether a run's folder has a finished model."""
+    return (place / MODEL).is_dir()
+
+
 def finished_models(state: Path) -> dict[str, Path]:
     """The finished models at a site by the hashes of their studies; of several runs of one, the newest."""
-    found = [place / STUDY for place in state.glob("*/") if (place / MODEL).is_dir() and (place / STUDY).is_file()]
+    found = [place / STUDY for place in state.glob("*/") if has_model(place) and (place / STUDY).is_file()]
     found.sort(key=lambda file: (file.parent / MODEL).stat().st_mtime)
     return {hashlib.sha256(file.read_bytes()).hexdigest(): file.parent / MODEL for file in found}
 
